@@ -310,7 +310,7 @@ def covariance_after(
     return vectors @ ((vectors.T @ stationary_covariance(eta, h, vectors, c) @ vectors) * grown) @ vectors.T
 
 
-def edge(eta: Scalar) -> Float[Array, ""]:
+def edge(eta: Scalar) -> Scalar:
     r"""The largest sharpness at which gradient descent can stay, :math:`2/\eta`."""
     return 2 / eta
 

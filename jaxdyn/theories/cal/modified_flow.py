@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -171,7 +172,7 @@ def plot_invariant(ds: xr.Dataset, fig: Figure) -> None:
 
 
 NETWORK = r"a two-layer linear network with the loss $L = \tfrac12\|\Sigma - W_2W_1\|_F^2$"
-BREACHES = {
+BREACHES: dict[str, Any] = {
     "Adam": jd.Control({"optimizer": "adam"}, breaks="gradient descent"),
     r"heavy ball at $t = n\eta$": {"optimizer": "heavy_ball"},
 }

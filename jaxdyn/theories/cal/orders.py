@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn import stats
 from jaxdyn.stats import loglog_slope, richardson
 
 VECTOR = ("time", "entry", "row", "col")
@@ -17,7 +18,7 @@ def error_curve(ds: xr.Dataset, name: str) -> xr.DataArray:
     return distance(ds[f"measured_{name}"] - ds[f"predicted_{name}"])
 
 
-def distance(difference: xr.DataArray) -> xr.DataArray:
+def distance(difference: stats.Labelled) -> xr.DataArray:
     """Root of the summed squares over times and entries; NaN for runs that are not ok."""
     dims = [d for d in VECTOR if d in difference.dims]
     return np.sqrt((difference**2).sum(dims, skipna=False))

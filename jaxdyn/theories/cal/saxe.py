@@ -110,16 +110,16 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
         q = jnp.concatenate([v * first, u * second])
         return q @ q.T
 
-    def aligned(t):
+    def aligned(t: Float[Array, ""]) -> Float[Array, "d d"]:
         return from_modes(theory.logistic_mode(t, values, strength))
 
-    def unbalanced(t):
+    def unbalanced(t: Float[Array, ""]) -> Float[Array, "d d"]:
         apart = theory.unbalanced_mode(
             t, values, strength, jnp.where(known != 0, abs(known), 1.0)
         )  # the layers' order is no matter
         return from_modes(jnp.where(known != 0, apart, theory.logistic_mode(t, values, strength)))
 
-    def rotating(t):
+    def rotating(t: Float[Array, ""]) -> Float[Array, "d d"]:
         return theory.balanced_gram(t, m, start)
 
     predicted = jax.vmap(lambda t: jax.lax.switch(s.start.index, [aligned, unbalanced, rotating], t))(ts)
@@ -151,7 +151,7 @@ def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
     others = even * (even / first) ** (1 / jnp.maximum(n - 1, 1))
     v, u = rotations[0], rotations[-1]
 
-    def layer(i):
+    def layer(i: int) -> Float[Array, "d d"]:
         out = jnp.where(n == i + 1, u, rotations[i + 1])
         into = rotations[i]
         active = (out * (first if i == 0 else others)) @ into.T
@@ -245,6 +245,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 MAPS = "{seeds} seeds. The linear map of the network is compared with the closed form over the whole trajectory."
+PAPER = jd.grid(TwoLayer, solver=SOLVERS, inputs=6, hidden=5, outputs=4)
 two_layers = jd.Study(
     tested="Gradient flow of a linear network with {inputs} inputs, {hidden} hidden units and {outputs} outputs towards a random "
     "target, from a start of strength {strength}, until time {horizon}, by the solvers {solver}. " + MAPS,
@@ -253,7 +254,7 @@ two_layers = jd.Study(
     rivals=STILL,
     trial=two_layer_trial,
     quick=jd.grid(TwoLayer, solver=SOLVERS),
-    paper=jd.grid(TwoLayer, solver=SOLVERS, inputs=6, hidden=5, outputs=4),
+    paper=PAPER,
     seeds=8,
     paper_seeds=64,
     judge=judge,
@@ -302,7 +303,7 @@ CLAIMS = (
         statement=r"Under gradient flow a balanced two-layer linear network with whitened inputs, aligned with its target's "
         r"singular vectors, learns each singular value $s$ independently: the strength $u$ of the mode obeys $\dot u = 2u(s-u)$, "
         r"so that $u(t) = s\,e^{2st}/(e^{2st} - 1 + s/u_0)$ from $u(0) = u_0$.",
-        paper=two_layers.paper.replace(strength=[0.01, 0.05, 0.2]),
+        paper=PAPER.replace(strength=[0.01, 0.05, 0.2]),
         controls=PERTURBED,
     ),
     two_layers.claim(
@@ -314,7 +315,7 @@ CLAIMS = (
         tested="As for cal.saxe2, from starts of strength {strength} with the imbalances {imbalance}; {seeds} seeds.",
         source="from the equations of arXiv:1312.6120 for one mode; solution derived here",
         quick=two_layers.quick.replace(start="unbalanced", imbalance=[0.1, 2.0]),
-        paper=two_layers.paper.replace(start="unbalanced", imbalance=[0.01, 0.1, 1.0, 5.0]),
+        paper=PAPER.replace(start="unbalanced", imbalance=[0.01, 0.1, 1.0, 5.0]),
         controls=PERTURBED,
     ),
     two_layers.claim(
@@ -330,7 +331,7 @@ CLAIMS = (
         r"{solver}; {seeds} seeds. All entries of $QQ^\top$ are compared with the closed form over the whole trajectory.",
         source="Braun et al., NeurIPS 2022 (any balanced start), after Fukumizu 1998",
         quick=two_layers.quick.replace(start="frames", strength=0.2, gram=True),
-        paper=two_layers.paper.replace(start="frames", strength=[0.01, 0.05, 0.5], gram=True),
+        paper=PAPER.replace(start="frames", strength=[0.01, 0.05, 0.5], gram=True),
         controls=PERTURBED,
         caption=CAPTION.replace("the network's linear map", r"$QQ^\top$"),
     ),

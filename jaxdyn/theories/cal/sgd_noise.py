@@ -245,12 +245,13 @@ modes = jd.Study(
     tested="Random quadratics in {size} dimensions with curvatures from 0.1 to 2, {steps} steps at step sizes {eta}, on both "
     "sides of stability; {seeds} seeds.",
 )
+PAPER = jd.grid(Noise, eta=[0.05, 0.1, 0.2, 0.46, 0.92], steps=8192)
 scalar = jd.Study(
     evidence="algebra",
     bounds=TUNED,
     trial=noise_trial,
     quick=jd.grid(Noise, eta=[0.2, 0.46, 0.92]),
-    paper=jd.grid(Noise, eta=[0.05, 0.1, 0.2, 0.46, 0.92], steps=8192),
+    paper=PAPER,
     seeds=32,
     paper_seeds=64,
     source="arXiv:2012.03636, in one dimension without momentum",
@@ -309,7 +310,7 @@ CLAIMS = (
         "{replicas} runs of {steps} steps; {seeds} problems.",
         source="arXiv:2012.03636, stationary covariance without momentum",
         quick=scalar.quick.replace(problem="matrix"),
-        paper=scalar.paper.replace(problem="matrix"),
+        paper=PAPER.replace(problem="matrix"),
         judge=judge_covariance,
         controls={"momentum": jd.Control({"momentum": 0.5}, breaks="SGD")},
         rivals={

@@ -97,7 +97,7 @@ def method(name: str, hops: int, mixing: float = 0.0) -> Method:
         below = np.tril(np.ones((hops + 1, hops + 1))) / np.arange(1, hops + 2)[:, None]
         spread = (1 - mixing) * np.eye(hops + 1) + mixing * below
         node, answer = np.einsum("st,tjk->sjk", spread, node), spread @ answer
-    return Method(np.int32(FEEDS.index(FED.get(name, "hidden"))), shift.astype(np.int32), node, answer)
+    return Method._make((np.int32(FEEDS.index(FED.get(name, "hidden"))), shift.astype(np.int32), node, answer))
 
 
 def outputs(

@@ -138,8 +138,9 @@ def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
     at, last = phase(s, step), np.asarray(ends(s), np.int32)
     begin = np.append(0, last[:-1]).astype(np.int32)
     first, count = np.asarray([(one.first, one.last - one.first + 1) for one in s.schedule], np.int32).T
-    begin, length, first, count = (jnp.asarray(x)[at] for x in (begin, np.maximum(last - begin, 1), first, count))
-    return first + jnp.clip((step - begin) * count // length, 0, count - 1)
+    columns = begin, np.maximum(last - begin, 1), first, count
+    start, length, stage, stages = (jnp.asarray(x)[at] for x in columns)
+    return stage + jnp.clip((step - start) * stages // length, 0, stages - 1)
 
 
 def accuracy(s: Long, params: PyTree, prompts: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:

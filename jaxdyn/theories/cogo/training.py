@@ -193,7 +193,8 @@ def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held_out: Boo
     each, right = model.distance(o, group), (jnp.argmax(o, -1) == jnp.asarray(group.add)).astype(s.dtype)
     centred = w - jnp.mean(w, 1, keepdims=True)
     every = 2 * group.order * jnp.sum(centred[0, 0] * centred[1, 0] * centred[2, 0])
-    diagonal = 2 * group.order * model.target(*centred, group)
+    a, b, c = centred
+    diagonal = 2 * group.order * model.target(a, b, c, group)
     parts = {}
     for name, only in (("train", ~held_out), ("test", held_out)):
         count = jnp.sum(only).astype(s.dtype)

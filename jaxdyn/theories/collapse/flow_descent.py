@@ -8,6 +8,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -120,7 +121,7 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     measured |= {"within": watched["within"][-1], "dual": watched["dual"][-1]}
     measured |= {"within_descent": ended["within"], "dual_descent": ended["dual"]}
     first = ends({n: v[0] for n, v in watched.items()})
-    recorded = {f"start_{n}": jd.named(v, "end") for n, v in first.items()}
+    recorded: dict[str, Any] = {f"start_{n}": jd.named(v, "end") for n, v in first.items()}
     recorded |= {f"start_{n}": watched[n][0] for n in ("within", "dual", "objective")}
     recorded |= {f"path_{n}": jd.named(watched[n], "time") for n in ("within", "low", "high", "dual")}
     return jd.observables(

@@ -8,6 +8,7 @@ Where :math:`\mu`, the searching layer's diagonal, grows without end, like the l
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -58,9 +59,9 @@ def judge_joint(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-STILL = {"nothing moves": jd.off(predicted_limit=0.0)}
+STILL: dict[str, Any] = {"nothing moves": jd.off(predicted_limit=0.0)}
 # at the rate of a demonstrated vertex of the highest degree
-GROWS = {"mu grows like the logarithm of time": jd.swap(predicted_limit="predicted_late")}
+GROWS: dict[str, Any] = {"mu grows like the logarithm of time": jd.swap(predicted_limit="predicted_late")}
 
 
 def logarithmic(ds: xr.Dataset) -> xr.DataArray:

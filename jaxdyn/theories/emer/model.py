@@ -111,8 +111,8 @@ def sample(key: PRNGKeyArray, n: int, inside: Any, gap: Any, density: Any, targe
     for place, degree in ((n - 1, 0), (n - 2, inside), (n - 3, inside - gap), (n - 4, 1)):
         column = jnp.where(vertex < inside, rank < degree, edges[:, place] > 0)
         edges = edges.at[:, place].set(column.astype(dtype))
-    place = jnp.where(target == "top", n - 2, jnp.where(target == "middle", n - 3, n - 4))
-    return Instance(thought, edges, (vertex == place).astype(dtype), (thought > 0) | (thought @ edges > 0))
+    shown = jnp.where(target == "top", n - 2, jnp.where(target == "middle", n - 3, n - 4))
+    return Instance(thought, edges, (vertex == shown).astype(dtype), (thought > 0) | (thought @ edges > 0))
 
 
 def renamed(instance: Instance, order: Array) -> Instance:

@@ -230,7 +230,7 @@ def sgd_trial(s: SearchSgd, key: PRNGKeyArray) -> jd.Observables:
     start = train.init(tx, jnp.zeros((s.width, s.width), dtype))
     last, (mu, nu, rest) = train.record(step, start, read, samples=s.records, every=every)
     # the theory's two numbers at the same times
-    double = jax.tree.map(lambda x: x.astype(jnp.float64), case._replace(reached=case.reached.astype(jnp.float64)))
+    double: model.Instance = jax.tree.map(lambda x: x.astype(jnp.float64), case._replace(reached=case.reached.astype(jnp.float64)))
     law = theory.law(*double._replace(reached=case.reached), bfs=jnp.bool_(False), free=jnp.where(full, 1.0, 0.0))
     path = theory.solve_short(law, s.span.astype(jnp.float64) * jnp.arange(s.records + 1))
     return jd.observables(

@@ -222,7 +222,7 @@ def _maps(w: Float[Array, "L d d"], k: Float[Array, "L d d"]) -> Float[Array, "L
 
 
 def squared_parts(
-    w: Float[Array, "L d d"], x: Float[Array, "N d"], y: Float[Array, "N d"], kind: Int[Array, ""], shift: Float[Array, "L d"]
+    w: Float[Array, "L d d"], x: Float[Array, "N d"], y: Float[Array, "N d"], kind: Int[Array, ""] | int, shift: Float[Array, "L d"]
 ) -> tuple[Float[Array, "L d d"], Float[Array, "L d d"]]:
     r"""The terms :math:`A = \overline{J^\top y f^\top}` and :math:`\overline{J^\top J W f f^\top}` for squared errors."""
 

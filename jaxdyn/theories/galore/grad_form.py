@@ -99,7 +99,7 @@ def form_error(ds: xr.Dataset) -> xr.DataArray:
     return _size(ds.measured_gradient - ds.predicted_gradient) / _size(ds.targets_alone)
 
 
-def _size(x: xr.DataArray) -> xr.DataArray:
+def _size(x: stats.Labelled) -> xr.DataArray:
     return np.sqrt((x**2).sum(["row", "col"], min_count=1))
 
 

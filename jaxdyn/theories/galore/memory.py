@@ -18,7 +18,7 @@ from jaxtyping import PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.optim.axes import Matrix
 from jaxdyn.optim.factors import lora
 from jaxdyn.optim.memory import Bytes
@@ -194,7 +194,7 @@ UNIT = (
 COUNTED = ["full", "low_rank", "lora"]  # methods whose figures are compared with the count
 
 
-def outside(published: xr.DataArray, count: xr.DataArray) -> xr.DataArray:
+def outside(published: stats.Labelled, count: stats.Labelled) -> xr.DataArray:
     """How far published figures lie outside of the count in GiB and in GB, between which the paper's unit is."""
     own = published.sel(algorithm=COUNTED)
     gb = count.sel(algorithm=COUNTED)

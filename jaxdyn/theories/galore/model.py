@@ -6,6 +6,9 @@ L layers, d width, N points.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -82,10 +85,11 @@ def row_loss(w: Float[Array, "m n"], target: Float[Array, " n"], noise: Float[Ar
 def points(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
     """Gaussian inputs and targets."""
     k_x, k_y = jax.random.split(key)
-    return tuple(jax.random.normal(k, (POINTS, width), jnp.float64).astype(dtype) for k in (k_x, k_y))
+    x, y = (jax.random.normal(k, (POINTS, width), jnp.float64).astype(dtype) for k in (k_x, k_y))
+    return x, y
 
 
-def trained(tx: optax.GradientTransformation, loss: object, start: PyTree, steps: int) -> PyTree:
+def trained(tx: optax.GradientTransformation, loss: Callable[..., Any], start: PyTree, steps: int) -> PyTree:
     """The parameters after training."""
     step = train.make_step(loss, tx)
     return jax.lax.fori_loop(0, steps, lambda _, state: step(state), train.init(tx, start)).params

@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.galore.descent import Quadratic, bound_trial, descent_trial
 
 SMALL = 1e-5  # of the gradient at the start: below, rounding errors (1e-16 of it) are no longer small compared with the gradient
@@ -46,7 +46,7 @@ def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def decay_ratio(ds: xr.Dataset) -> xr.DataArray:
+def decay_ratio(ds: stats.Labelled) -> xr.DataArray:
     """Rate at which the rest decays over that of delta, where each entry has an eigenvalue of its own and delta is small."""
     jd.need(ds, kind=("entries",))
     part = ds.sel(kind="entries", drop=True)
@@ -85,7 +85,7 @@ def whole_over_rest(ds: xr.Dataset) -> xr.DataArray:
 AS_AT_START = jd.swap(predicted_bound="rank_start")
 
 
-def plot_exact(ds: xr.Dataset, fig: Figure) -> None:
+def plot_exact(ds: stats.Labelled, fig: Figure) -> None:
     """Norms of the gradients along descent, closed form and differentiation; the largest relative error of every run."""
     left, right = fig.subplots(1, 2)
     part = ds.isel(seed=slice(0, 8))

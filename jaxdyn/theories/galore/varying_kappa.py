@@ -119,8 +119,8 @@ def varying_trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
 
     _, (norms, kappas, sizes, heights) = train.record(step, start, observe, samples=STEPS, every=1)
     # the bounds on each step
-    lipschitz = tuple(jnp.asarray(x) for x in (s.lip_a, s.lip, s.lip))
-    bounds = dynamics.factors(eta, kappas[:-1], lipschitz, jnp.ones(()))
+    a, b, c = (jnp.asarray(x) for x in (s.lip_a, s.lip, s.lip))
+    bounds = dynamics.factors(eta, kappas[:-1], (a, b, c), jnp.ones(()))
     inside = (norms[:-1] > 1e-9 * norms[0]) & (sizes[1:] < 1)  # above rounding errors, and W below D
     ratios = jnp.where(inside, norms[1:] / jnp.where(inside, norms[:-1], 1), 0)
     return jd.observables(

@@ -111,7 +111,7 @@ def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
             "coherent": jd.named(dynamics.coherent(nodes, small), "pair class"),
             "independent": jd.named(independent, "modulus nodes"),
         },
-        coords={"modulus": s.moduli, "nodes": widths, "offset": OFFSETS},
+        coords={"modulus": s.moduli, "nodes": widths.tolist(), "offset": OFFSETS},
     )
 
 

@@ -102,7 +102,7 @@ ERROR_BOUND_CLAIMS = (
         paper_seeds=512,
         evidence="algebra",
         bounds="derived: float64 rounding, over a lost weight of at least .01",
-        assumes=jd.above("lost", 0.01),  # of less, double precision does not tell the change to twelve digits
+        assumes=(jd.above("lost", 0.01),),  # of less, double precision does not tell the change to twelve digits
         source="derived, for the renormalised eviction of arXiv:2306.14048",
     ).claim(
         id="h2o.error_bound",

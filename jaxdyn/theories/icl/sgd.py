@@ -12,6 +12,8 @@ the steps' noise can be taken out of the errors on other laws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -223,7 +225,7 @@ def plot_path(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="t", ylabel="other entries, rms")
 
 
-def make_plot_risk(laws: tuple[str, ...]) -> object:
+def make_plot_risk(laws: tuple[str, ...]) -> Callable[[xr.Dataset, Figure], None]:
     """Figure of the errors by length, one panel per law."""
 
     def plot(ds: xr.Dataset, fig: Figure) -> None:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, train
+from jaxdyn import plotting, stats, train
 from jaxdyn.data import chains
 from jaxdyn.theories.ih import model
 
@@ -152,7 +152,7 @@ def end(ds: xr.Dataset, name: str) -> xr.DataArray:
     return mean
 
 
-def closest(ds: xr.Dataset, name: str) -> xr.DataArray:
+def closest(ds: xr.Dataset, name: str) -> stats.Labelled:
     """A curve at the record at which the network's predictions are closest to those by counts of tokens."""
     at = ds.measured_from_unigram.fillna(1e9).argmin("step")
     value: xr.DataArray = ds[name].isel(step=at)

@@ -5,6 +5,8 @@ Entropy of attention in nats, mean over queries and heads; uniform causal attent
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -56,8 +58,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 # The published network of five layers that was trained longest.
-FIVE = [row["end"] for row in ENTROPY[5, 1e-4].values()]
-PUBLISHED = {UPWARDS: float(np.corrcoef(np.argsort(np.argsort(FIVE)), range(len(FIVE)))[0, 1])}
+FIVE: Any = [row["end"] for row in ENTROPY[5, 1e-4].values()]
+PUBLISHED = {UPWARDS: float(np.corrcoef(np.argsort(np.argsort(FIVE)), np.arange(len(FIVE)))[0, 1])}
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

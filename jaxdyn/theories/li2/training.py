@@ -74,8 +74,13 @@ class Training:
 class Divided(Protocol):
     """A setting whose pairs are trained on in part."""
 
-    group: str
-    hidden: int
+    @property
+    def group(self) -> str:
+        """Whose multiplication is learned."""
+
+    @property
+    def hidden(self) -> int:
+        """Nodes."""
 
     @property
     def pairs(self) -> jd.Swept:
@@ -83,12 +88,12 @@ class Divided(Protocol):
 
 
 class Data(NamedTuple):
-    """All pairs in a random order, in blocks; the first ``count`` are trained on, those from ``order``^2 on are padding."""
+    """All pairs in a random order, in blocks; the first ``used`` are trained on, those from ``order``^2 on are padding."""
 
     samples: Int[Array, "b r 2"]
     labels: Int[Array, "b r"]
     number: Int[Array, "b r"]
-    count: Int[Array, ""]
+    used: Int[Array, ""]
 
 
 class Run(NamedTuple):
@@ -105,11 +110,11 @@ def data(s: Divided, key: PRNGKeyArray) -> Data:
     # a 32nd of the pairs: the last block of those trained on is half empty on average
     rows = min(every, max(32, min(every // 32, BLOCK // s.hidden)))
     blocks = -(-every // rows)
-    order = jnp.resize(jax.random.permutation(key, every), blocks * rows)
+    order = jnp.resize(jax.random.permutation(key, every), (blocks * rows,))
     samples = jnp.stack(jnp.divmod(order, group.order), -1)
     labels = model.products(group, samples)
     shaped = [x.reshape(blocks, rows, *x.shape[1:]) for x in (samples, labels, jnp.arange(blocks * rows))]
-    return Data(*shaped, jnp.round(jnp.asarray(s.pairs) * every).astype(jnp.int32))
+    return Data._make((*shaped, jnp.round(jnp.asarray(s.pairs) * every).astype(jnp.int32)))
 
 
 def outputs(p: model.Params, d: Data, activation: model.Activation) -> Float[Array, "b r M"]:
@@ -121,11 +126,11 @@ def outputs(p: model.Params, d: Data, activation: model.Activation) -> Float[Arr
 def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
     """The derivative of the training loss, :func:`model.loss` of the pairs that are trained on."""
     v = _centred(p.v)
-    scale = (2.0 if s.objective == "mse" else 1.0) / d.count.astype(p.v.dtype)
+    scale = (2.0 if s.objective == "mse" else 1.0) / d.used.astype(p.v.dtype)
 
     def add(block: int | Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
         w, vt = sums
-        samples, known = d.samples[block], d.number[block] < d.count
+        samples, known = d.samples[block], d.number[block] < d.used
         a = model.preactivations(p.w, samples)
         f, back = jax.vjp(lambda a: model.activate(a, s.activation), a)
         r = jnp.where(known[:, None], _residual(f @ v, d.labels[block], s.objective), 0) * scale
@@ -134,7 +139,7 @@ def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
         # r^T f, transposed at the end: with the long side of f first XLA's product on CPUs is three times slower
         return w.at[left].add(change).at[right].add(change), vt + r.T @ f
 
-    blocks = -(-d.count // d.samples.shape[1])
+    blocks = -(-d.used // d.samples.shape[1])
     w, vt = jax.lax.fori_loop(0, blocks, add, (jnp.zeros_like(p.w), jnp.zeros_like(p.v.T)))
     return model.Params(w, vt.T)
 
@@ -144,15 +149,15 @@ def ridge_top(w: Float[Array, "D K"], d: Data, s: Training) -> Float[Array, "K M
     order, wide = w.shape[0] // 2, jnp.float64
 
     def add(block: int | Int[Array, ""], sums: tuple[Array, ...]) -> tuple[Array, ...]:
-        known = (d.number[block] < d.count)[:, None]
+        known = (d.number[block] < d.used)[:, None]
         f = jnp.where(known, model.features(w, d.samples[block], s.activation), 0).astype(wide)
         y = jnp.where(known, (d.labels[block][:, None] == jnp.arange(order)) - 1 / order, 0).astype(wide)
         return sums[0] + f.T @ f, sums[1] + y.T @ f
 
     hidden = w.shape[1]
     start = (jnp.zeros((hidden, hidden), wide), jnp.zeros((order, hidden), wide))
-    gram, cross = jax.lax.fori_loop(0, -(-d.count // d.samples.shape[1]), add, start)
-    eta = d.count * jnp.asarray(s.decay, wide) / 2
+    gram, cross = jax.lax.fori_loop(0, -(-d.used // d.samples.shape[1]), add, start)
+    eta = d.used * jnp.asarray(s.decay, wide) / 2
     return linalg.solve(gram + eta * jnp.eye(hidden, dtype=wide), cross.T).astype(w.dtype)
 
 
@@ -218,7 +223,7 @@ def scores(o: Float[Array, "b r M"], d: Data, objective: str = "mse") -> dict[st
     else:
         each = -jnp.take_along_axis(jax.nn.log_softmax(o, -1), d.labels[..., None], -1)[..., 0]
     right = (jnp.argmax(o, -1) == d.labels).astype(o.dtype)
-    learned, real = d.number < d.count, d.number < o.shape[-1] ** 2
+    learned, real = d.number < d.used, d.number < o.shape[-1] ** 2
     parts = {}
     for name, only in (("train", learned), ("test", real & ~learned)):
         number = jnp.sum(only).astype(o.dtype)
@@ -257,7 +262,7 @@ def make_optimizer(s: Training) -> optax.GradientTransformation:
     decay = model.Params(*(jnp.where(on, jnp.asarray(s.decay, s.dtype), 0) for on in apart))
     if s.optimizer.startswith("muon"):
         turn = muon(s.turn, decay.w, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
-        return optax.partition({"w": turn, "v": _adam(s, _decaying(decay.v))}, model.Params("w", "v"))
+        return optax.partition({"w": turn, "v": _adam(s, _decaying(decay.v))}, model.Params._make(("w", "v")))
     if s.optimizer == "adamw":
         return optax.chain(optax.scale_by_adam(), _decaying(decay), optax.scale_by_learning_rate(s.lr))
     if s.optimizer == "sgd":

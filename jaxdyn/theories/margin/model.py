@@ -65,13 +65,33 @@ def step(p: Float[Array, " D"], data: Data, size: float | Float[Array, ""]) -> F
 class Sequences(Protocol):
     """The fields of a setting that say how sequences are sampled."""
 
-    other: Any
-    spread: Any
-    reversed: Any
-    blended: Any
-    sequences: int
-    shown: int
-    inputs: int
+    @property
+    def other(self) -> Any:
+        """Score of the tokens that are not optimal."""
+
+    @property
+    def spread(self) -> Any:
+        """Half the width of the range of their scores around it."""
+
+    @property
+    def reversed(self) -> Any:
+        """Whether the theory does not know the optimal token of the first sequence."""
+
+    @property
+    def blended(self) -> Any:
+        """Whether the optimal token of the first sequence is the mean of the others."""
+
+    @property
+    def sequences(self) -> int:
+        """Number of sequences."""
+
+    @property
+    def shown(self) -> int:
+        """Tokens of a sequence."""
+
+    @property
+    def inputs(self) -> int:
+        """Entries of a token."""
 
 
 def check(s: Any) -> None:

@@ -6,6 +6,8 @@ features of matrices, where they have zeros, so that both share one program.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import xarray as xr
@@ -141,7 +143,7 @@ STUDY = jd.Study(
     },
 )
 
-BREACHES = {
+BREACHES: dict[str, Any] = {
     "another token is optimal in one sequence": {"reversed": 1.0},
     "an optimal token is the mean of the others": jd.Control({"blended": 1.0}, every_seed=True),
 }

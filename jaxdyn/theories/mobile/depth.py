@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +54,7 @@ class Depth(Training):
         """The decoder."""
         layers, width = self.sizes()
         heads = width // self.entries
-        common = {"vocabulary": self.vocabulary, "std": self.std, "dtype": self.dtype, "tied": True}
+        common: dict[str, Any] = {"vocabulary": self.vocabulary, "std": self.std, "dtype": self.dtype, "tied": True}
         return nn.Transformer(layers=layers, width=width, heads=heads, hidden=self.hidden(), **common)
 
 

@@ -31,7 +31,7 @@ linear warm-up of a tenth of the steps and a cosine to a tenth), and a network i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -66,19 +66,26 @@ def shape_of(name: str, base: nn.Transformer) -> nn.Transformer:
         name: one of :data:`VARIANTS`.
         base: the decoder of the variant "base".
     """
-    fields = {"vocabulary": base.vocabulary, "width": base.width, "layers": base.layers, "heads": base.heads, "hidden": base.hidden}
-    change = {
+    fields: dict[str, Any] = {
+        "vocabulary": base.vocabulary,
+        "width": base.width,
+        "layers": base.layers,
+        "heads": base.heads,
+        "hidden": base.hidden,
+    }
+    changes: dict[str, dict[str, Any]] = {
         "untied": {"tied": False, "layers": max(1, base.layers - 1)},
         "half": {"groups": max(1, base.heads // 2)},
         "one": {"groups": 1},
         "twice": {"repeats": 2},
         "again": {"repeats": 2, "order": "all"},
         "deep": {"layers": 2 * base.layers},
-    }.get(name, {})
-    return nn.Transformer(**fields | {"tied": True, "std": base.std, "dtype": base.dtype} | change)
+    }
+    change = {"tied": True, "std": base.std, "dtype": base.dtype} | changes.get(name, {})
+    return nn.Transformer(**fields | change)
 
 
-def variant(index: Int[Array, ""], base: nn.Transformer) -> Variant:
+def variant(index: int | Int[Array, ""], base: nn.Transformer) -> Variant:
     """The variant of a number, which may be traced."""
     shapes = [shape_of(name, base) for name in VARIANTS]
     columns = zip(*((s.layers, s.depth, s.heads // s.key_heads, s.tied, s.order == "all") for s in shapes), strict=True)

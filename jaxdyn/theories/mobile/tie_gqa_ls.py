@@ -6,6 +6,7 @@ All variants of one size share one program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -92,7 +93,7 @@ LABELS = {
 }
 
 FOUND_TIE = {"loss, tied minus untied": (0.0133, 0.1044, 0.195)}
-FOUND_GQA = {
+FOUND_GQA: dict[str, Any] = {
     "bytes of keys and values minus the formula": 0.0,
     "loss, two heads share minus base": (-0.0372, 0.04151, 0.12),
     "loss, all heads share minus base": (-0.0245, 0.05868, 0.142),

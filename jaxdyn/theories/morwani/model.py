@@ -8,7 +8,7 @@ does not change with their scale. Source: arXiv:2311.07568, sections 2 and 5. Le
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +51,8 @@ def cross_entropy(params: Params) -> Float[Array, ""]:
 
 def sizes(params: Params) -> Float[Array, " m"]:
     """Squared 2-norm of every node's weights."""
-    return sum(jnp.sum(jnp.square(x), 0) for x in params)
+    whole: Any = sum(jnp.sum(jnp.square(x), 0) for x in params)
+    return whole
 
 
 def cubes(params: Params) -> Float[Array, " m"]:
@@ -82,7 +83,8 @@ def spectrum(params: Params) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     A node counts at the frequency that holds most of its power; its purity is the share of its power there, constants included
     in the whole. A node without weights has no share.
     """
-    power = sum(jnp.abs(jnp.fft.rfft(x, axis=0)) ** 2 * 2 for x in params).at[0].divide(2)
+    doubled: Any = sum(jnp.abs(jnp.fft.rfft(x, axis=0)) ** 2 * 2 for x in params)
+    power = doubled.at[0].divide(2)
     chief = jnp.argmax(power[1:], 0)
     cube, pure = cubes(params), jnp.max(power[1:], 0) / jnp.maximum(jnp.sum(power, 0), 1e-30)
     share = jax.ops.segment_sum(cube, chief, len(power) - 1)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,9 @@ def logits(w: Params, pairs: Int[Array, "n 2"]) -> Float[Array, "n p"]:
     scores = [score[row] for row in rows]
     largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, scores))
     weights = [jnp.exp(x - largest) for x in scores]
-    mixed = sum(a[..., None] * value[row] for a, row in zip(weights, rows, strict=True)) / sum(weights)[..., None]
+    weighted: Any = sum(a[..., None] * value[row] for a, row in zip(weights, rows, strict=True))
+    whole: Any = sum(weights)
+    mixed = weighted / whole[..., None]
     y = end + dense(mixed.reshape(len(mixed), -1), w.out.reshape(-1, w.out.shape[-1]))
     y = y + dense(jax.nn.relu(dense(y, w.w_in) + w.b_in), w.w_out) + w.b_out
     return dense(y, w.unembed)
@@ -115,7 +117,8 @@ def loss(z: Float[Array, "n p"], answers: Int[Array, " n"]) -> Float[Array, " n"
 
 def norm(w: Params) -> Float[Array, ""]:
     """Sum of the squares of all weights."""
-    return sum(jnp.sum(jnp.square(x)) for x in w)
+    whole: Any = sum(jnp.sum(jnp.square(x)) for x in w)
+    return whole
 
 
 @jd.setting

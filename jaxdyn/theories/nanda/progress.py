@@ -6,6 +6,8 @@ them. Letters as in ``model.py`` and ``dynamics/progress.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -278,7 +280,7 @@ STUDY = jd.Study(
     r"without them) against epochs; dotted: chance, $\ln p$. Right: Gini coefficient of the Fourier norms of the embedding, sum of "
     "squared weights over its largest value, and test accuracy. Lines and bands: median and central 90% of the seeds.",
 )
-NO_DECAY = {"no weight decay": {"decay": 0.0}}
+NO_DECAY: dict[str, Any] = {"no weight decay": {"decay": 0.0}}
 UNTRAINED = {  # the network before its first step
     "the network untrained": jd.Control(
         jd.initial(

@@ -34,6 +34,7 @@ def trial(s: OnText, key: PRNGKeyArray, shared: ModelAndText) -> jd.Observables:
     """Mean |cos| of each group of vectors, that of MLPs and streams by layer, too; streams after layers 1, 2, ..."""
     shape, params = shared.shape, shared.params
     seen = orthogonality.observe(shape, params, piece(s, key, shared))
+    assert shape.hidden is not None, "every published model has MLPs"
     units = jax.random.permutation(jax.random.fold_in(key, 1), shape.hidden)[:UNITS]
     rows = orthogonality.rows(shape, params, units)
     pairs = [values for name in ("raw", "centred") for values in (seen[name][0], jnp.mean(seen[name][1:]))]

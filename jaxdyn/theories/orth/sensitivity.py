@@ -10,6 +10,8 @@ first order. This theory rests on JoMA's (arXiv:2310.00535, Theorem 1 and assump
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,9 +59,10 @@ def trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     """Both sides of the law along the gradient flow of the loss, and the mean |cos| over all pairs of embeddings."""
     # the block, with embeddings that are not orthogonal
     k_build, k_random = jax.random.split(key)
-    whole = {"queries": np.float64(1), "nodes": np.float64(2)}
+    whole: dict[str, Any] = {"queries": np.float64(1), "nodes": np.float64(2)}
     one = one_block.OneBlock(attention=s.attention, phi=s.phi, ratio=s.ratio, horizon=s.horizon, **whole)
     params, block, batch = one_block.build(one, k_build)
+    assert block.tokens is not None and block.queries is not None, "the block has embeddings"
     frame = jnp.concatenate([block.tokens, block.queries], 1)
     random = jax.random.normal(k_random, (2, *frame.shape), frame.dtype) / frame.shape[0] ** 0.5
     u = mixed(mixed(frame, random[0], s.floor), random[1], s.epsilon)
@@ -87,7 +90,7 @@ def residual(ds: xr.Dataset) -> xr.DataArray:
     return abs(ds.measured_flow - ds.predicted_flow).max(axes) / abs(ds.measured_flow).max(axes)
 
 
-def typical(values: xr.DataArray, *axes: str) -> xr.DataArray:
+def typical(values: stats.Labelled, *axes: str) -> stats.Labelled:
     """Geometric mean over everything but the share of random columns, and these axes."""
     return np.exp(np.log(values).mean([d for d in values.dims if d not in ("epsilon", *axes)]))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -309,8 +309,8 @@ FOUND_ROTARY = {  # on 16 seeds
     "written 0": (1.77, 1.827, 1.88),
     "written 1": (1.91, 2.028, 2.15),
 }
-EXACT = {"exactly orthogonal": jd.swap(predicted_cosine=1e-6)}
-RANDOM = {
+EXACT: dict[str, Any] = {"exactly orthogonal": jd.swap(predicted_cosine=1e-6)}
+RANDOM: dict[str, Any] = {
     "random directions": readings(2, 1.0),
     "exactly orthogonal": readings(2, 0.0),
     "training moves nothing": jd.off(readings(2, at_start)),

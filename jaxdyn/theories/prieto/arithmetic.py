@@ -123,8 +123,9 @@ def trial(s: Arithmetic, key: PRNGKeyArray) -> jd.Observables:
     # pairs for training and for testing
     k_pairs, k_start = jax.random.split(key)
     order = jax.random.permutation(k_pairs, s.modulus**2)
-    every, count = tuple(x[order] for x in model.pairs(s.modulus)), round(s.share * s.modulus**2)
-    seen, unseen = tuple(x[:count] for x in every), tuple(x[count:] for x in every)
+    a, b, c = (x[order] for x in model.pairs(s.modulus))
+    count = round(s.share * s.modulus**2)
+    seen, unseen = (a[:count], b[:count], c[:count]), (a[count:], b[count:], c[count:])
     # the network along training
     step, start = make_step(s, seen, k_start)
     apart = jnp.round(jnp.asarray(s.steps, jnp.float32) / SAMPLES).astype(jnp.int32)

@@ -8,13 +8,14 @@ What generalises without weight decay: orthogonal gradients, and StableMax.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.prieto import published
 from jaxdyn.theories.prieto.arithmetic import Arithmetic, trial
 from jaxdyn.theories.prieto.dynamics import SIGNIFICANT
@@ -28,7 +29,7 @@ NEAR_LARGEST = "largest share - share of zeros, mean over records"
 AT_END = "share of zeros at the end"
 
 
-def distances(zeros: xr.DataArray, least: xr.DataArray, largest: xr.DataArray) -> dict[str, xr.DataArray]:
+def distances(zeros: stats.Labelled, least: stats.Labelled, largest: stats.Labelled) -> dict[str, xr.DataArray]:
     """How far shares of zeros lie outside two bounds, from the lower one in float16, and below the upper one."""
     return {
         OUTSIDE: np.maximum(least - zeros, zeros - largest).clip(0).max("record"),
@@ -71,7 +72,7 @@ WORSE = "log10 of the loss, {} over float64, largest in the second half"
 COARSE = ("float32", "float16")
 
 
-def judge_precision(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+def judge_precision(ds: xr.Dataset) -> list[jd.Reading]:
     """What training in float32 and float16 changes by the end, compared with training in float64 from the same start."""
     jd.need(ds, seed=5, precision=("float64", *COARSE))
     last = ds.isel(record=-1)
@@ -306,8 +307,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Accuracy on unseen pairs along training."""
     ax = fig.subplots()
     steps = ds["at"].isel({d: 0 for d in ds["at"].dims if d != "record"})
-    names = {"weights": "orthogonal to the weights", "none": "plain", "random": "orthogonal to random weights"}
-    colors = {"weights": "measured", "none": "control", "random": "third"}
+    names: dict[Any, str] = {"weights": "orthogonal to the weights", "none": "plain", "random": "orthogonal to random weights"}
+    colors: dict[Any, str] = {"weights": "measured", "none": "control", "random": "third"}
     for kind in ds.projection.values if "projection" in ds.dims else [None]:
         at = ds.test_curve if kind is None else ds.test_curve.sel(projection=kind)
         plotting.band(ax, steps, at.transpose(..., "record"), names.get(kind, "StableMax"), colors.get(kind, "measured"))

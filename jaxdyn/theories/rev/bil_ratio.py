@@ -163,7 +163,7 @@ RISE = "reverse loss minus ln m, mean"
 NEAR = 0.15  # how far from that of a guess the mean reverse loss may be at the event
 
 
-def ratio_exponent(ds: xr.Dataset) -> xr.DataArray:
+def ratio_exponent(ds: stats.Labelled) -> xr.DataArray:
     r"""How fast the reverse loss follows, :math:`\epsilon_t = \ln(L_\text{rev}/L_\text{rev}(0)) / \ln(L/L(0))`, after the start."""
     logs = [np.log(ds[name] / ds[name].isel(time=0)).isel(time=slice(1, None)) for name in ("measured_reverse", "measured_forward")]
     return logs[0] / logs[1]

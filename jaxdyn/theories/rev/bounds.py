@@ -3,6 +3,7 @@ r"""The bound of Theorems 3 and 4: its judge, rivals and figure, from :math:`t =
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -68,7 +69,7 @@ def answered(p: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], 
     return lambda ds: ds.predicted_mean.where(ds.token != "target", p(ds))
 
 
-RIVALS = {
+RIVALS: dict[str, Any] = {
     "nothing is learned": jd.off(
         predicted_mean=answered(lambda ds: 1 / ds["size"]),
         predicted_exponent=lambda ds: np.log((ds["size"] - 1) / (2 * (1 - 1 / ds["size"]))) / np.log(ds.s),

@@ -16,7 +16,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.rev.one_layer import MODEL, OneLayer, trial
 
 TARGET = 0.012  # by how much the mean probability of a target may differ from its law
@@ -94,7 +94,7 @@ SOURCE = "arXiv:2405.04669"
 MATRICES = ("Y", "Z")
 
 
-def asymmetry(entry: xr.DataArray) -> xr.DataArray:
+def asymmetry(entry: stats.Labelled) -> xr.DataArray:
     r"""The share :math:`\|W - W^\top\|_F / \|W + W^\top\|_F` of a matrix on the one-way pairs of a run."""
     there, back = entry.isel(side=0), entry.isel(side=1)
     return np.sqrt(((there - back) ** 2).sum("test", min_count=1) / ((there + back) ** 2).sum("test", min_count=1))

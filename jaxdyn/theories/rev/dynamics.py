@@ -18,12 +18,11 @@ from __future__ import annotations
 import math
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from jaxdyn.theories.snap.dynamics.clock import clock
 
-Scalar = float | int | Float[Array | np.ndarray, "*#n"]
+Scalar = float | int | Float[Array, "*#n"]
 
 
 def orthonormal_loss(t: Scalar, m: int, n: int) -> Float[Array, "*n"]:

@@ -33,6 +33,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.rev import dynamics as theory
 from jaxdyn.theories.rev import model
 from jaxdyn.theories.snap.dynamics import clock
+from jaxdyn.theories.snap.model import Params
 
 TASKS = ("reversal", "cot")
 
@@ -156,7 +157,7 @@ class OneLayer:
 class Run(NamedTuple):
     """A network in training, and how often each sequence was sampled."""
 
-    params: model.Params
+    params: Params
     visits: Int[Array, " S"]
     step: Int[Array, ""]
 
@@ -255,7 +256,7 @@ def read_chains(s: OneLayer, facts: Facts, run: Run, after_first: Float[Array, "
     }
 
 
-def read_entries(s: OneLayer, facts: Facts, params: model.Params) -> Float[Array, "matrix T side"]:
+def read_entries(s: OneLayer, facts: Facts, params: Params) -> Float[Array, "matrix T side"]:
     """Entries of decoder and attention: (first, second) and (second, first) of one-way pairs, (A, B) and (A, C) of chains."""
     t = s.test_indices
     if s.task == "reversal":

@@ -111,10 +111,11 @@ def plot_query(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel="steps t", ylabel="probability of the target")
 
 
+PAPER = jd.grid(OneLayer, task="cot", vocabulary=60, train_indices=8, test_indices=4, steps=60_000)
 study = jd.Study(
     trial=trial,
     quick=jd.grid(OneLayer, task="cot", train_indices=24),
-    paper=jd.grid(OneLayer, task="cot", vocabulary=60, train_indices=8, test_indices=4, steps=60_000),
+    paper=PAPER,
     seeds=10,
     paper_seeds=64,
     evidence="network",
@@ -150,7 +151,7 @@ CLAIMS = (
         decides={"in proportion": ("mean share of the direct target minus the predicted one", "half for each")},
         source=f"derived; {SOURCE}, Theorem 4 speaks of test indices only",
         quick=study.quick.replace(indirect=WEIGHTS),
-        paper=study.paper.replace(indirect=WEIGHTS),
+        paper=PAPER.replace(indirect=WEIGHTS),
         judge=judge_shares,
         controls={"relation among the keys": jd.Control({"context": "both"}, breaks="the first token alone")},
         rivals={"nothing is learned": jd.off({BOTH: lambda ds: 2 * guess(ds)}), "half for each": jd.swap(predicted_share=0.5)},
@@ -172,7 +173,7 @@ CLAIMS = (
         # indirect: the odds of A ~> C over those of other sequences; at .5 the mean is .948
         holds={"indirect": (0.75, 2), "eta": (0.5, 0.9)},
         quick=study.quick.replace(context="both"),
-        paper=study.paper.replace(context="both"),
+        paper=PAPER.replace(context="both"),
         judge=judge_chains,
         controls={
             "x1 the only key": jd.Control({"context": "entity"}, breaks="sees both the entity and the relation"),
@@ -196,7 +197,7 @@ CLAIMS = (
         holds={"eta": (0.5, 0.9), "shown": (0.25, 1.0)},
         source=f"derived; {SOURCE}, Theorem 3",
         quick=jd.grid(OneLayer, context="both", shown=0.25),
-        paper=study.paper.replace(task="reversal", context="both"),
+        paper=PAPER.replace(task="reversal", context="both"),
         judge=judge_query,
         controls={
             "x1 the only key": jd.Control({"context": "entity"}, breaks="sees both the entity and the relation"),

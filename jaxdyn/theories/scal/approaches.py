@@ -11,7 +11,7 @@ Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r ru
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,11 +77,12 @@ def estimates(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> Estimat
 _several = jax.jit(jax.vmap(estimate, (None, None, 0)))
 
 
-def jackknife(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> tuple[Estimate, Estimate]:
+def jackknife(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> tuple[Any, Any]:
     r"""Results on the mean of all runs, and pseudo-values of each run: :math:`r\hat\theta - (r - 1)\hat\theta_{-i}`.
 
     A run is one seed at all sizes and budgets, ``losses[seed, s, k]``: its models share their data, and those of one size their
-    start. Source: Tukey 1958; Efron and Stein 1981, The jackknife estimate of variance.
+    start. Both are an :class:`Estimate` of NumPy arrays. Source: Tukey 1958; Efron and Stein 1981, The jackknife estimate of
+    variance.
     """
     runs = len(losses)
     without = (losses.sum(0) - losses) / (runs - 1)

@@ -71,7 +71,8 @@ def trial(s: Exact, key: PRNGKeyArray) -> jd.Observables:
     scale = jnp.where(s.objective == "mean", 1 / n.size, 1.0)
     first = fits.starts(p, s.starts)
     loose = s.stops == "default"
-    stops = fits.Stops(*(jnp.where(loose, a, b) for a, b in zip(DEFAULT, STRICT, strict=True)))
+    gain, slope = (jnp.where(loose, a, b) for a, b in zip(DEFAULT, STRICT, strict=True))
+    stops = fits.Stops(gain, slope)
     ends, steps = jax.vmap(lambda start: fits.lbfgs(start, p, scale, stops))(first)
     values = jax.vmap(lambda theta: fits.objective(theta, p))(ends)
     best = jnp.argmin(values)

@@ -145,7 +145,7 @@ def distance(ds: xr.Dataset, low: xr.DataArray | float, high: xr.DataArray | flo
 
 
 # Rounding the parameters changes nothing.
-SAME = {ROUNDED: lambda ds: float(error(ds, DIGITS).max()), RATIO: 1.0}
+SAME: dict[str, Any] = {ROUNDED: lambda ds: float(error(ds, DIGITS).max()), RATIO: 1.0}
 # The exponents of size and tokens are exchanged.
 EXCHANGED = jd.swap(measured_exponent=lambda ds: 1 - ds.measured_exponent)
 # The range is as wide as the digits that are printed, 0.455 to 0.465 and down to 0.45.

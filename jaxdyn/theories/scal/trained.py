@@ -11,6 +11,8 @@ Sources: arXiv:2203.15556, section 3 and appendix B (schedules matched to tokens
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,8 +23,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, plotting, text, train
-from jaxdyn.text import pretraining
-from jaxdyn.theories.scal import approaches
+from jaxdyn.text import Corpus, pretraining
+from jaxdyn.theories.scal import approaches, fits
 from jaxdyn.theories.scal.approaches import APPROACHES
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.dynamics.laws import COST
@@ -76,7 +78,13 @@ class Rung:
     def shape(self) -> nn.Transformer:
         """The decoder."""
         hidden = round(8 * self.width / 3)
-        common = {"vocabulary": self.vocabulary, "tied": True, "std": self.std, "dtype": self.dtype, "scan": self.layers > 2}
+        common: dict[str, Any] = {
+            "vocabulary": self.vocabulary,
+            "tied": True,
+            "std": self.std,
+            "dtype": self.dtype,
+            "scan": self.layers > 2,
+        }
         return nn.Transformer(width=self.width, layers=self.layers, heads=1, hidden=hidden, **common)
 
     @property
@@ -84,7 +92,7 @@ class Rung:
         """The budgets."""
         return tuple(10**self.least * 2.0**k for k in range(self.budgets))
 
-    def corpus(self) -> text.Corpus:
+    def corpus(self) -> Corpus:
         """The text in bytes."""
         return text.load(self.text, "bytes")
 
@@ -257,7 +265,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.loglog(budgets, np.exp(estimates.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
     fine = np.geomspace(budgets[0], budgets[-1], estimates.lowest.size)
     right.loglog(fine, np.exp(estimates.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
-    law = approaches.fits.as_law(estimates.theta)
+    law = fits.as_law(estimates.theta)
     best = np.asarray(laws.optimum(law, budgets)[0])
     right.loglog(budgets, best, "--", color=plotting.COLORS["theory"], label="parametric fit")
     right.set(xlabel="budget, operations", ylabel="best size N")

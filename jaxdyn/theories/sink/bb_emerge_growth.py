@@ -8,6 +8,7 @@ How the margin of the sink's score grows along training, which law fits it, and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -87,7 +88,7 @@ def all_weight(ds: xr.Dataset) -> float:
     return float((1 / ds.uniform).mean())
 
 
-ALL = {IDLE: all_weight, TRIGGERS: all_weight, VALUE: 1.0}
+ALL: dict[str, Any] = {IDLE: all_weight, TRIGGERS: all_weight, VALUE: 1.0}
 ALL_FORMS = {f"share of token 0, {form}": all_weight for form in FORMS}
 
 
@@ -188,7 +189,7 @@ BB_EMERGE_CLAIMS = (
 
 
 START = 5  # record from which on laws are fitted: an eighth of the steps
-LAWS = {"ln t": np.log, "the square root of t": np.sqrt, "t": lambda t: t}
+LAWS: dict[str, Callable[..., Any]] = {"ln t": np.log, "the square root of t": np.sqrt, "t": lambda t: t}
 EXPLAINED = {name: f"variance of the margin explained by a line in {name}" for name in LAWS}  # readings
 CORRELATION = "rank correlation along the steps"
 MORE = "weight on token 0 at idle queries, with triggers minus without"

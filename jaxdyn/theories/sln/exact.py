@@ -32,8 +32,9 @@ def counterexamples(vertices: int) -> tuple[np.ndarray, ...]:
     """Graphs with 8 vertices and 10 edges, by their edges."""
     listed = np.zeros((len(COUNTEREXAMPLES), 8, 8), bool)
     for graph, edges in zip(listed, COUNTEREXAMPLES, strict=True):
-        for u, v in edges.split():
-            graph[int(u), int(v)] = graph[int(v), int(u)] = True
+        for edge in edges.split():
+            u, v = map(int, edge)
+            graph[u, v] = graph[v, u] = True
     return tuple(listed) if vertices == 8 else ()
 
 
@@ -81,7 +82,7 @@ def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
     sizes = np.array([len(a) for a in listed])
     most = max(int(a.sum()) // 2 for a in listed)
     rows = model.stack(list(dynamics.EMBEDDINGS.values()), s.dtype)
-    rows = rows._replace(complete=jnp.broadcast_to(jnp.asarray(s.complete, s.dtype), rows.complete.shape))
+    rows = rows._replace(complete=jnp.broadcast_to(jnp.asarray(s.complete, s.dtype), jnp.shape(rows.complete)))
 
     def one(graph: Bool[Array, "N N"], n: Array, k: PRNGKeyArray) -> tuple[Array, Array, Array, Array]:
         u = jax.random.uniform(k, (s.largest,), jnp.float32) + (jnp.arange(s.largest) >= n)
@@ -137,7 +138,7 @@ def unsure(ds: xr.Dataset, names: tuple[str, ...]) -> xr.DataArray:
 DETOUR, TIED = "probability of a detour, worst pair", "pairs with a tied choice that is a detour"
 
 
-def says(name: str, *checks: str) -> dict[str, Callable[[xr.Dataset], float]]:
+def says(name: str, *checks: str) -> dict[str, Callable[..., float]]:
     """What these checks would find if navigation were as this row says."""
     measures = {DETOUR: failing, TIED: unsure}
     return {check: lambda ds, of=measures[check]: float(of(ds, (name,)).max()) for check in checks}

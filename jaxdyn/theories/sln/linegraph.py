@@ -65,7 +65,8 @@ def trial(s: Line, key: PRNGKeyArray) -> jd.Observables:
     axes |= {"whole": "edge", "constant": "edge", "steps": "edge other", "second": "", "zero": "", "top": "", "room": ""}
     groups = jax.lax.map(one, jax.random.split(key, s.graphs), batch_size=5)
     named = ({name: jd.named(x, f"graph {axes[name]}".strip()) for name, x in group.items()} for group in groups)
-    return jd.observables(**dict(zip(("predicted", "measured", "recorded"), named, strict=True)))
+    predicted, measured, recorded = named
+    return jd.observables(predicted=predicted, measured=measured, recorded=recorded)
 
 
 EXACT = 1e-10

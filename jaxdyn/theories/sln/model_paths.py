@@ -269,7 +269,7 @@ def judge_accuracy(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     return [jd.mean_reading(name, share, over="seed", level=LEVEL) for name, share in both.items()]
 
 
-def answered(variable: str) -> dict[str, Callable[[xr.Dataset], float]]:
+def answered(variable: str) -> dict[str, Callable[..., float]]:
     """What is read if the answers are those of another variable."""
     return {name: lambda ds, name=name: float(solved(ds, ds[variable])[name].mean()) for name in (NEAR, FAR)}
 

@@ -7,6 +7,7 @@ so that intervals of a share hold for independent graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -167,7 +168,7 @@ ROW, LEAD = "random walk, {:.0f} vertices", "random walk minus normalised, {:.0f
 GAIN = "weights minus no weights, {:.0f} vertices"
 
 
-def judge_scaling(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+def judge_scaling(ds: xr.Dataset) -> list[jd.Reading]:
     """Means by size, and differences between embeddings on the same graphs."""
     jd.need(ds, nodes=SIZES)
     readings = []
@@ -178,7 +179,7 @@ def judge_scaling(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     return readings
 
 
-def share(name: str, **at: float) -> Callable[[xr.Dataset], float]:
+def share(name: str, **at: Any) -> Callable[[xr.Dataset], float]:
     """The share of pairs by this row, mean over graphs."""
     return lambda ds: float(counted(ds, ds.far).sel(embedding=name, **at).mean())
 

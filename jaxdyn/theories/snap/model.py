@@ -29,10 +29,10 @@ class Params(NamedTuple):
 class Task(NamedTuple):
     """The classes: law of a contextual token, query (a row of Z), next token, and frequency (sum 1)."""
 
-    p: Float[Array | np.ndarray, "K M"]
+    p: Float[Array, "K M"]
     query: Int[Array | np.ndarray, " K"]
     label: Int[Array | np.ndarray, " K"]
-    weight: Float[Array | np.ndarray, " K"]
+    weight: Float[Array, " K"]
 
 
 def zeros(task: Task, dtype: str = "float64") -> Params:

@@ -160,8 +160,8 @@ def _gains(
     others = jnp.where(there, p_own[:, :-1], p_own[:, -1:])
     predicted, measured = measure(jnp.where(there, z_own[..., :-1], z_own[..., -1:]), others)
     here = p[:, :1] > 0
-    common = measure(jnp.where(here, z[..., :1], z_own[..., -1:]), jnp.where(here, p[:, :1], p_own[:, -1:]))
-    common = jnp.stack([jnp.broadcast_to(side, measured.shape) for side in common])
+    both = measure(jnp.where(here, z[..., :1], z_own[..., -1:]), jnp.where(here, p[:, :1], p_own[:, -1:]))
+    common = jnp.stack([jnp.broadcast_to(side, measured.shape) for side in both])
     return {"predicted": predicted, "measured": measured, "common": common}
 
 

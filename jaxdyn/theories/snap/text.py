@@ -12,6 +12,7 @@ h is 1 for uniform attention. Source: the paper (arXiv:2305.16380) shows picture
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +29,9 @@ DROPOUT = {1: 0.3, 3: 0.2}  # by the number of layers
 STEPS = 1500
 
 
-def setting(base: TrainingRun, layers: int, **fields: object) -> TrainingRun:
+def setting(base: TrainingRun, layers: int, **fields: Any) -> TrainingRun:
     """A run as published: gradient descent at rate 5, 10 in the lowest MLP, and the dropout of this depth."""
-    published = {"optimizer": "sgd", "lr": 5.0, "lowest_mlp": 2.0, "restart": False, "steps": STEPS, "every": 500}
+    published: dict[str, Any] = {"optimizer": "sgd", "lr": 5.0, "lowest_mlp": 2.0, "restart": False, "steps": STEPS, "every": 500}
     return dataclasses.replace(base, layers=layers, dropout=DROPOUT.get(layers, 0.2), **published | fields)
 
 

@@ -53,7 +53,7 @@ class Cost:
 def shape_of(name: str) -> Transformer:
     """One of the networks."""
     layers, heads, groups, entries, dtype = NETWORKS[name]
-    sizes = {"layers": layers, "heads": heads, "groups": groups, "dtype": dtype}
+    sizes: dict[str, Any] = {"layers": layers, "heads": heads, "groups": groups, "dtype": dtype}
     return Transformer(vocabulary=WORDS, width=heads * entries, hidden=UNITS, **sizes)
 
 

@@ -17,12 +17,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, train
+from jaxdyn import plotting, stats, train
 from jaxdyn.data import backcopy
 from jaxdyn.nn import Transformer, cache
+from jaxdyn.nn.cache.published import FOUR_HUNDRED_K, PRETRAINED
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, stretches
-from jaxdyn.theories.stream.published import FOUR_HUNDRED_K, PRETRAINED
 from jaxdyn.theories.stream.streamed import FIRST, HELD_OUT, Streamed, fitted, lacking, ratio, sample_texts, started
 
 KINDS = ("vanilla", "zero sink", "sink token")
@@ -126,7 +126,7 @@ BREAKS = {kind: f"{kind}, share of runs with a perplexity, window over four firs
 EQUAL = {kind: f"perplexity, one first token over four, {kind}, every run" for kind in PLAIN}
 
 
-def lost(ds: xr.Dataset, kind: str, policy: str) -> xr.DataArray:
+def lost(ds: xr.Dataset, kind: str, policy: str) -> stats.Labelled:
     """Nats per token that a kind of network loses with a policy, over what it lacks with four first tokens kept."""
     return np.log(ratio(ds.sel(kind=kind, drop=True), policy, "4 sinks"))
 
@@ -201,7 +201,7 @@ STUDY = jd.Study(
     seeds=12,
     paper_seeds=32,
     evidence="network",
-    assumes=jd.below("copy_lacks", 0.1),  # nats at triggers: runs that have learned to copy
+    assumes=(jd.below("copy_lacks", 0.1),),  # nats at triggers: runs that have learned to copy
     source="arXiv:2309.17453, section 3.3 and table 3 (160M weights); arXiv:2410.13835, section 2 (task); sizes ours",
     tested="One-block decoders with one head, rotary positions and one unit in the MLP, trained by Adam for {steps} steps on "
     "sequences of {length} tokens of the Bigram-Backcopy task, which begin with token 0 (after the sink token, if there is one), "

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, train
+from jaxdyn import plotting, stats, train
 from jaxdyn.data import backcopy
 from jaxdyn.nn import Transformer
 from jaxdyn.nn.transformer import apply, init
@@ -134,7 +134,7 @@ LATE = slice(2, None)  # stretches: the first two lengths of training are left o
 SHARES = xr.DataArray(np.diff(EDGES)[LATE] / (EDGES[-1] - EDGES[2]), dims="stretch")
 
 
-def ratio(ds: xr.Dataset, policy: str, against: str) -> xr.DataArray:
+def ratio(ds: xr.Dataset, policy: str, against: str) -> stats.Labelled:
     """Perplexity with one policy over that with another, on the same texts from two lengths of training on."""
     whole = (ds.measured_lacks.isel(stretch=LATE) * SHARES).sum("stretch", skipna=False)
     return np.exp(whole.sel(policy=policy, drop=True) - whole.sel(policy=against, drop=True))

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.nn.cache.published import FOUR_HUNDRED_K, PRETRAINED
 from jaxdyn.theories.sink.language import EDGES, Language, trial
-from jaxdyn.theories.stream.published import FOUR_HUNDRED_K, PRETRAINED
 
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
 SHARES = xr.DataArray(np.diff(EDGES)[LATE] / (EDGES[-1] - EDGES[2]), dims="stretch")
@@ -171,7 +171,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     for policy, color in SHOWN.items():
         one, again = (ds.measured_loss.sel(policy=name).transpose(..., "stretch") for name in (policy, "recomputed"))
         plotting.band(left, x, np.exp(one), policy, plotting.COLORS[color])
-        plotting.band(right, x, np.exp(one - again), None, plotting.COLORS[color])
+        plotting.band(right, x, np.exp(one - again), "", plotting.COLORS[color])
     left.set(xscale="log", yscale="log", xlabel="position in the text", ylabel="perplexity")
     right.set(xscale="log", xlabel="position in the text", ylabel="perplexity over recomputation's")
 

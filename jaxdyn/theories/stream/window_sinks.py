@@ -25,9 +25,9 @@ import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.data import backcopy
 from jaxdyn.nn import cache
+from jaxdyn.nn.cache.published import PRETRAINED
 from jaxdyn.nn.transformer import apply
 from jaxdyn.theories.sink.language import EDGES, places, stretches
-from jaxdyn.theories.stream.published import PRETRAINED
 from jaxdyn.theories.stream.streamed import (
     FIRST,
     HELD_OUT,
@@ -241,7 +241,7 @@ STUDY = jd.Study(
     paper_seeds=32,
     form="token",
     evidence="network",
-    assumes=jd.below("copy_lacks", 0.1),  # nats at triggers: runs that have learned to copy
+    assumes=(jd.below("copy_lacks", 0.1),),  # nats at triggers: runs that have learned to copy
     source="arXiv:2309.17453, sections 3.1 and 4.1 (policies, in large language models); arXiv:2410.13835, section 2 (task)",
     plot=plot,
     caption="Left: perplexity over the position in the text, by policy, median and central 90% of the runs with a sink. Right: "

@@ -53,7 +53,7 @@ def trial(s: Copying, key: PRNGKeyArray) -> jd.Observables:
     tokens = jax.vmap(lambda e, c, r: construction.prompt(size, e, c, r))(graphs.edges, both, graphs.root)
     members = jax.vmap(lambda e, r: digraphs.within(e, r, s.names, s.thoughts)[1:])(graphs.edges, graphs.root)  # [g, c, N]
     # the weights, and the layer on whole sequences
-    rotary = model.Rotary(jnp.asarray(s.base, s.dtype), (s.positions == "rotary").astype(s.dtype))
+    rotary = model.Rotary(jnp.asarray(s.base, s.dtype), jnp.asarray(s.positions == "rotary", s.dtype))
     safe = construction.safe(size, rotary, s.dtype)
     knobs = Knobs(s.eta * safe.eta, s.xi * safe.xi, safe.tau, safe.first, safe.second, s.position)
     u = construction.orthogonal(k_u, size.tokens, s.dtype)

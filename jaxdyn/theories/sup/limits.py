@@ -66,8 +66,8 @@ def plot_sizes(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     expected, measured = (members(ds[name]).sum("token") for name in ("predicted_thought", "measured_thought"))
     x, y = expected.values.ravel(), measured.broadcast_like(expected).transpose(*expected.dims).values.ravel()
-    pairs, count = np.unique(np.stack([x, y]), axis=1, return_counts=True)
-    ax.scatter(*pairs, s=2 + np.sqrt(count) * 4, color=plotting.COLORS["measured"])
+    (reach, held), count = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+    ax.scatter(reach, held, s=2 + np.sqrt(count) * 4, color=plotting.COLORS["measured"])
     ax.plot([1, x.max()], [1, x.max()], "--", color=plotting.COLORS["theory"])
     ax.set(xlabel="vertices within reach", ylabel="vertices in the thought")
 

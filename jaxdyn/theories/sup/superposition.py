@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -82,7 +84,7 @@ def plot_steps(ds: xr.Dataset, fig: Figure) -> None:
 
 KINDS = ["random", "tree", "cycle", "dense"]
 KINDS_SAID = "independent edges, trees with forward edges, two cycles, nearly complete digraphs"
-ASSUMED = {
+ASSUMED: dict[str, Any] = {
     "no edge leaves the root": {"kind": "no_exit"},
     "random token vectors": jd.Control({"embedding": "random"}, breaks="orthonormal"),
 }

@@ -5,17 +5,19 @@ The runs are those of :mod:`jaxdyn.theories.coc.training`: the construction of t
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.coc.model import ORDERS
 from jaxdyn.theories.coc.training import (
     BY_COCONUT,
     KINDS,
     LEARNED,
-    ORDERS,
     SETUP,
     STARTS,
     THREE_HOPS,
@@ -127,7 +129,7 @@ UNREAD = {
     LOWER: 0.0,
 }
 # Breadth-first search, in which a node that was passed is passed, whatever walks lead to it.
-BY_DISTANCE = {
+BY_DISTANCE: dict[str, Any] = {
     ABOVE: 0.0,
     LOWER: lambda ds: number(among_learners(ds.measured_walk.sel(kind="as drawn", early=2), able(ds)[1])),
 }

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, nn, plotting, train
+from jaxdyn import flow, nn, plotting, stats, train
 from jaxdyn.instruments.moment import batch_loss
 from jaxdyn.laboratory.tasks import TASKS
 from jaxdyn.theories.cal.dynamics import modified_field
@@ -115,7 +115,7 @@ ERROR = "relative error of the modified flow's deviation, at the smallest step"
 ORDER = "order of the deviation from gradient flow"
 
 
-def size(x: xr.DataArray) -> xr.DataArray:
+def size(x: stats.Labelled) -> xr.DataArray:
     """Norm over times and directions."""
     return np.sqrt((x**2).sum(("time", "probe"), skipna=False))
 

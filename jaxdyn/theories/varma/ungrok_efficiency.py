@@ -10,7 +10,7 @@ Li2's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +99,7 @@ def trained(s: Ungrok, base: training.Training, d: training.Data, start: model.P
     def observe(state: loop.State) -> dict[str, Array]:
         o = training.outputs(state.params, d, base.activation)
         both = training.scores(o, d)
-        value = theory.efficiency(o, d.labels, d.number < d.count, state.params)
+        value = theory.efficiency(o, d.labels, d.number < d.used, state.params)
         return {"train": both["train_accuracy"], "test": both["test_accuracy"], "efficiency": value}
 
     state, curves = loop.record(step, loop.init(tx, start), observe, samples=SAMPLES, every=s.epochs // SAMPLES)
@@ -110,7 +110,8 @@ def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
     """Accuracies and efficiencies of all branches after the same number of epochs."""
     # all pairs, random labels for them, and the start
     k_data, k_init, k_labels = jax.random.split(key, 3)
-    base = training.Training(group=s.group, hidden=s.hidden)
+    chosen: dict[str, Any] = {"group": s.group, "hidden": s.hidden}
+    base = training.Training(**chosen)
     order = parse(s.group).order
     whole = training.data(base, k_data)
     random = jax.random.randint(k_labels, whole.labels.shape, 0, order, whole.labels.dtype)
@@ -120,10 +121,10 @@ def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
         return jnp.round(jnp.asarray(share, jnp.float32) * order**2).astype(jnp.int32)
 
     # the first training, and all branches
-    learned, first = trained(s, base, whole._replace(count=pairs(s.many)), start, jnp.asarray(s.decay, jnp.float32))
+    learned, first = trained(s, base, whole._replace(used=pairs(s.many)), start, jnp.asarray(s.decay, jnp.float32))
 
     def run(one: Branch) -> dict[str, Array]:
-        d = whole._replace(count=pairs(one.share), labels=jnp.where(one.random > 0, random, whole.labels))
+        d = whole._replace(used=pairs(one.share), labels=jnp.where(one.random > 0, random, whole.labels))
         begin = jax.tree.map(lambda a, b: jnp.where(one.learned > 0, a, b), learned, start)
         return trained(s, base, d, begin, one.decay)[1]
 

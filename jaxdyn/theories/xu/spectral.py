@@ -21,7 +21,7 @@ from jaxtyping import Array, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn import train as loop
 from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.zero_start import KNOWN
@@ -133,7 +133,7 @@ def ahead(ds: xr.Dataset, fired: xr.DataArray) -> xr.DataArray:
     return (generalises(ds) - np.minimum(fired, 2 * float(ds.epoch[-1]))).where(generalised(ds) == 1)
 
 
-def ever(fired: xr.DataArray) -> xr.DataArray:
+def ever(fired: stats.Labelled) -> xr.DataArray:
     """1 where the detector fires, 0 where it never does; NaN where there is no curve that it could watch."""
     return np.isfinite(fired).astype(float).where(fired.notnull())
 

@@ -483,7 +483,7 @@ def test_the_force_is_that_of_the_trainer_where_outputs_vanish():
     """On all pairs, where centring over samples and over outputs agree; outputs are of third order in the weights."""
     s = training.Training(group="5", hidden=6, share=0.8, dtype="float64")
     with jax.enable_x64(True):
-        d = training.data(s, jax.random.key(0))._replace(count=jnp.asarray(25))
+        d = training.data(s, jax.random.key(0))._replace(used=jnp.asarray(25))
         p, y = rise_start(np.ones(25, bool))
         p = jax.tree.map(lambda a: 1e-3 * a, p)
         slope = training.gradient(p, d, s)

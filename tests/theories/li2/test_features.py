@@ -233,7 +233,7 @@ S = Training(group="5", hidden=6, share=0.6, epochs=2, every=1)
 def test_targets_are_those_of_the_training_pairs():
     d = training.data(S, jax.random.key(0))
     y = np.asarray(single_nodes.targets(d, S))
-    assert np.sum(np.any(y != 0, 1)) == int(d.count)
+    assert np.sum(np.any(y != 0, 1)) == int(d.used)
 
 
 def test_forecasts_and_measurements_have_a_number_for_every_node():

@@ -168,7 +168,7 @@ def watched():
 
 def test_norms_and_overlaps_are_those_of_dense_matrices(x64):
     d, now, before, seen = watched()
-    known = np.asarray(d.number).ravel() < int(d.count)
+    known = np.asarray(d.number).ravel() < int(d.used)
     samples, labels = np.asarray(d.samples).reshape(-1, 2)[known], np.asarray(d.labels).ravel()[known]
     w, v = map(np.asarray, now)
     f = (w[samples[:, 0]] + w[5 + samples[:, 1]]) ** 2
@@ -194,11 +194,11 @@ def test_norms_and_overlaps_are_those_of_dense_matrices(x64):
 def test_test_pairs_do_not_show(x64):
     """With all labels but those trained on changed, nothing that is watched changes."""
     d, now, before, seen = watched()
-    other = d._replace(labels=jnp.where(d.number < d.count, d.labels, (d.labels + 1) % 5))
+    other = d._replace(labels=jnp.where(d.number < d.used, d.labels, (d.labels + 1) % 5))
     again = WATCH(now, before, other)
     for name, value in seen.items():
         np.testing.assert_allclose(again[name], value, rtol=1e-12, err_msg=name)
-    assert parse(S.group).order ** 2 > int(d.count), "there are such pairs"
+    assert parse(S.group).order ** 2 > int(d.used), "there are such pairs"
 
 
 def test_the_trial_records_when_layers_move_most(monkeypatch, x64):

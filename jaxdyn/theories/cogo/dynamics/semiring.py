@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,8 @@ def terms(z: Complex[Array, "3 d q"], group: Abelian) -> Terms:
 
 def loss(z: Complex[Array, "3 d q"], group: Abelian) -> Float[Array, ""]:
     """L over all pairs, paper scale, from the terms."""
-    return sum(terms(z, group)) / group.order + 1 - 1 / group.order
+    whole: Any = sum(terms(z, group))
+    return whole / group.order + 1 - 1 / group.order
 
 
 def _square(x: Complex[Array, "..."]) -> Float[Array, ""]:

@@ -61,6 +61,7 @@ Source: arXiv:2410.01779, composed solutions; the sharing and the law of decay: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -271,7 +272,7 @@ class Numbers(NamedTuple):
 def sample(key: PRNGKeyArray, group: Abelian) -> Numbers:
     """Free numbers at random angles."""
     angles = jax.random.uniform(key, (len(group.pairs), 6), jnp.float64, -jnp.pi, jnp.pi)
-    return Numbers(*turn(angles[:, :4]).T, angles[:, 4:])
+    return Numbers._make((*turn(angles[:, :4]).T, angles[:, 4:]))
 
 
 def six(nu: Complex[Array, " n"], phases: Float[Array, "n 2"]) -> Complex[Array, "n 3 6"]:
@@ -293,7 +294,7 @@ def _nu_i() -> Complex[Array, "3 2"]:
     return nu_nodes(jnp.asarray(1j, jnp.complex128))
 
 
-def _blocks(block, *numbers: Inexact[Array, " n *_"]) -> Blocks:
+def _blocks(block: Callable[..., Inexact[Array, "3 m"]], *numbers: Inexact[Array, " n *_"]) -> Blocks:
     """One block for each pair of frequencies, with r_kkk = 1."""
     columns = jax.vmap(block)(*numbers)
     return columns * columns.shape[-1] ** (-1 / 3)
@@ -408,7 +409,9 @@ def memory(group: Abelian) -> Element:
     return semiring.scaled(semiring.multiply(*memory_factors(group)), group.order**-2)
 
 
-def energy(pairs: int | Int[np.ndarray, "*m"], carriers: int | Num[np.ndarray | Array, "*m"], real: int = 0) -> Float[Array, "*m"]:
+def energy(
+    pairs: int | Int[np.ndarray, "*m"], carriers: int | Num[np.ndarray | Array, "*m"], real: int = 0
+) -> Float[np.ndarray | Array, "*m"]:
     r"""Fourier norm squared of :math:`z_{F4/6}`; with as many carriers as pairs, of :math:`z_{F6}`.
 
     .. math:: E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} \frac{n - n_6}{n_6}
@@ -438,7 +441,7 @@ def rise(group: Abelian, means: Float[Array, "*n k"]) -> Float[Array, "*n"]:
     return 2 * jnp.sum(jnp.square(means), -1) / group.order
 
 
-def trained_norm(group: Abelian, energy: float | Float[Array, "*n"]) -> Float[Array, "*n"]:
+def trained_norm(group: Abelian, energy: float | Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
     r"""Squared norm of the weights in the code's scale, from the Fourier norm in the paper's: :math:`d\,(2d)^{-2/3} E`."""
     return group.order * (2 * group.order) ** (-2 / 3) * jnp.asarray(energy)
 

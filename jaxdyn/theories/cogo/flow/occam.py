@@ -66,7 +66,8 @@ def base(s: Factored, group: Abelian, key: PRNGKeyArray) -> tuple[Element, Eleme
     carriers = solutions.first(group, jnp.where(s.base == "exact", len(group.pairs), 1))
     unlike = jnp.stack([s.tilt, 1.0, 1 / s.tilt])[:, None, None]
     both = solutions.f46(group, carriers, n.nu, n.xi, n.phases), solutions.memory(group)
-    return tuple(x._replace(z=x.z * unlike) for x in both)
+    first, second = (x._replace(z=x.z * unlike) for x in both)
+    return first, second
 
 
 def centred_output(x: Element, group: Abelian) -> Float[Array, "pair output"]:
@@ -112,7 +113,7 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
         },
         recorded={"sizes_of_products": jd.named(sizes, "solution draw"), "norms": jd.named(norms, "solution t")},
         assumed={"imbalance": jnp.max(jnp.stack([flow.imbalance(x) for x in wholes]))},
-        coords={"t": times, "solution": SOLUTIONS, "end": ("y * z'", "z'"), "form": ("printed", "derived")},
+        coords={"t": times.tolist(), "solution": SOLUTIONS, "end": ("y * z'", "z'"), "form": ("printed", "derived")},
     )
 
 
@@ -169,7 +170,7 @@ def prune_trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:
             "sizes_of_nodes": jd.named(sizes, "step node"),
         },
         status=train.finite_status((loss, energy)),
-        coords={"step": np.arange(s.samples + 1) * every},
+        coords={"step": range(0, s.steps + 1, every)},
     )
 
 

@@ -156,7 +156,7 @@ def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
         measured={"r": stored(r)},
         recorded={"start": jnp.sqrt(jnp.mean(jnp.square(jnp.abs(start)))), "steps": solution.steps},
         status=solution.status,
-        coords={"turns": np.linspace(0, TURNS, SAVES), "part": ("re", "im")},
+        coords={"turns": np.linspace(0, TURNS, SAVES).tolist(), "part": ("re", "im")},
     )
 
 
@@ -201,7 +201,7 @@ def own(ds: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(np.arange(n**3) % (n * n + n + 1) == 0, dims="potential")
 
 
-def pace(r: xr.DataArray, diagonal: xr.DataArray) -> xr.DataArray:
+def pace(r: stats.Labelled, diagonal: xr.DataArray) -> xr.DataArray:
     """By how many powers of e the potentials other than r_kkk have fallen at the end."""
     first, rest = r.isel(turns=0, drop=True), ~diagonal
     left = (first * r.isel(turns=-1, drop=True)).where(rest).sum(["part", "potential"], min_count=1)

@@ -6,7 +6,7 @@ different groups are padded with zeros. Letters as in ``model.py`` and ``dynamic
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -112,8 +112,8 @@ def _widened(x: Shaped[Array, "..."], entries: int, longest: int) -> Shaped[Arra
 def _sides(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Float[Array, " p"]) -> Sides:
     """Both sides for one group; the printed decomposition is that of spectra whose zero modes are dropped."""
     d = group.order
-    w, *free = normal.reshape(3, 3, d, s.hidden)
-    w, free, only = s.std * w, jax.lax.complex(*free), uniform.reshape(d, d) >= s.held_out
+    w, real, imaginary = normal.reshape(3, 3, d, s.hidden)
+    w, free, only = s.std * w, jax.lax.complex(real, imaginary), uniform.reshape(d, d) >= s.held_out
     both = jnp.stack([w, w - jnp.mean(w, 1, keepdims=True)])
     z, centred = jax.vmap(lambda w: semiring.transform(w, group))(both)
     spectra = jnp.stack([printed_transform(w), z, -1j * free])  # the real part of -iw is the imaginary one of w
@@ -217,7 +217,7 @@ TALKS = jd.swap(
     predicted_mirror="talks_mirror",
     predicted_power="talks_power",
 )
-BREACHES = {
+BREACHES: dict[str, Any] = {
     "loss over a part of the pairs": {"held_out": 0.1},
     "ReLU in place of the square": jd.Control({"activation": "relu"}, breaks="loss"),
 }

@@ -189,8 +189,8 @@ def plot_table(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def _complex(values: xr.DataArray) -> np.ndarray:
-    values = values.transpose("part", ...).values
-    return values[0] + 1j * values[1]
+    real, imaginary = values.transpose("part", ...).values
+    return real + 1j * imaginary
 
 
 def plot_poly(ds: xr.Dataset, fig: Figure) -> None:

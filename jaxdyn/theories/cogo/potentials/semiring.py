@@ -123,9 +123,9 @@ def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
     ) -> tuple[Float[Array, "..."], ...]:
         x, y, other, one = (Element(part, jnp.ones(part.shape[-1], bool)) for part in jnp.split(z, [n, 2 * n, 3 * n], -1))
         pairs = axioms(x, y, other, one, negated, s.breach)
-        flat = [semiring.compact(e, width) for pair in pairs for e in pair]
-        flat = jax.tree.map(lambda *e: jnp.stack(e), *flat)
-        flat = jnp.where(s.breach == "unordered", flat.z, jax.vmap(semiring.ordered)(flat).z)
+        elements = [semiring.compact(e, width) for pair in pairs for e in pair]
+        stacked = jax.tree.map(lambda *e: jnp.stack(e), *elements)
+        flat = jnp.where(s.breach == "unordered", stacked.z, jax.vmap(semiring.ordered)(stacked).z)
         return _parts(flat.reshape(len(AXIOMS), 2, -1)), *map(_parts, rules(x, y, one, inside))
 
     # axioms and rules in all groups

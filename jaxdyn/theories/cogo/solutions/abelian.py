@@ -101,7 +101,8 @@ def _padded(
 ) -> tuple[Float[Array, "3 size width"], Complex[Array, "3 size width"]]:
     """Weights and spectrum with empty rows and places."""
     x = widened(x, width)
-    return tuple(jnp.pad(v, ((0, 0), (0, size - group.order), (0, 0))) for v in (semiring.weights(x, group), x.z))
+    weights, spectrum = (jnp.pad(v, ((0, 0), (0, size - group.order), (0, 0))) for v in (semiring.weights(x, group), x.z))
+    return weights, spectrum
 
 
 def trial(s: Small, key: PRNGKeyArray) -> jd.Observables:

@@ -39,10 +39,10 @@ def trial(s: Carriers, key: PRNGKeyArray) -> jd.Observables:
     # nets with every number of carriers
     energies, losses, least, stationary = [], [], [], []
     for group in groups:
-        pairs = len(group.pairs)
-        count = jnp.arange(1, pairs + 1)
+        most = len(group.pairs)
+        count = jnp.arange(1, most + 1)
 
-        def energy_and_loss(carriers: Int[Array, ""], group: Abelian = group, pairs: int = pairs) -> tuple[Array, Array]:
+        def energy_and_loss(carriers: Int[Array, ""], group: Abelian = group, pairs: int = most) -> tuple[Array, Array]:
             x = solutions.f46(group, solutions.first(group, carriers), n.nu[:pairs], n.xi[:pairs], n.phases[:pairs])
             return semiring.energy(x), model.fit(semiring.weights(x, group), group).loss
 

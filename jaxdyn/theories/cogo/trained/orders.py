@@ -123,13 +123,13 @@ def equal_products(ds: xr.Dataset) -> list[float]:
     return [float(ds.epoch[-1] * ds.decay[0] / decay) for decay in ds.decay]
 
 
-def fold(angle: xr.DataArray | np.ndarray, period: float) -> xr.DataArray | np.ndarray:
+def fold(angle: stats.Labelled | np.ndarray, period: float) -> stats.Labelled | np.ndarray:
     """Angles up to sign and that period, in [0, period / 2]."""
     inside = np.mod(angle, period)
     return np.minimum(inside, period - inside)
 
 
-def angles(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+def angles(ds: xr.Dataset) -> dict[str, stats.Labelled]:
     """Folded angles: xi in [0, pi/4] and nu in [0, pi/6], in which the pairing of nodes leaves no choice; NaN elsewhere."""
     xi = [ds[f"{f}_angle"].where((ds[f"{f}_label"] == NAMES.index("xi")) & (ds.order == 4)) for f in ("first", "second")]
     nu = ds.first_angle.where(ds.first_label.isin([NAMES.index("nu"), NAMES.index("nu=i")]) & (ds.order == 6))

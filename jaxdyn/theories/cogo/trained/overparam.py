@@ -7,6 +7,7 @@ Training is by Adam, so that only the direction is compared. All widths share a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,8 +29,9 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     loss = train(s, key, solved=SOLVED).curves["train_loss"].astype(jnp.float64)
     below, d = loss < SOLVED, parse(s.group).order
     first = jnp.argmax(below)
+    rate: Any = theory.start_rate(d, size(s))
     return jd.observables(
-        predicted={"rate": theory.start_rate(d, size(s)).astype(jnp.float64)},
+        predicted={"rate": rate.astype(jnp.float64)},
         measured={"rate": jnp.where(jnp.any(below), 1 / jnp.maximum(first * s.every, 1), 0.0)},
         recorded={"loss": jd.named(loss, "epoch"), "enough": jnp.float64(3 * (d - 1)), "least": jnp.float64(2 * d)},
         coords={"epoch": range(0, s.epochs + 1, s.every)},

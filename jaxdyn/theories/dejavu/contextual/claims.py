@@ -37,7 +37,7 @@ HALF, FEWER, FORESEEN = 0.03, 0.05, 0.02  # nats a byte that better choices save
 PLACES = (("attention", 0), ("mlp", 0), ("attention", 1), ("mlp", 1))
 
 
-def trained(ds: xr.Dataset) -> list[jd.Check]:
+def trained(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Gates: the network has learned, and its MLPs matter."""
     random = ds.measured_units.sel(mode="random", share=SHARES[-1])
     return [
@@ -60,7 +60,7 @@ def better(name: str, saved: xr.DataArray, least: float) -> list[jd.Check]:
     ]
 
 
-def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
+def judge_contextual(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Losses by each token's own units against those by units that are the same for all tokens."""
     jd.need(ds, mode=("own", *STATIC), share=SHARES)
     own = ds.measured_units.sel(mode="own", drop=True)
@@ -92,7 +92,7 @@ def judge_heads(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     ]
 
 
-def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
+def judge_predictor(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Recall of the predictors, and losses by what they name, against the units that are most frequent."""
     jd.need(ds, mode=("same", "previous", *STATIC), share=SHARES, predictor=("same", "previous", "frequency"))
     recall, units = ds.measured_recall, ds.measured_units

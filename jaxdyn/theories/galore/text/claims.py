@@ -7,6 +7,7 @@ decides is therefore measured, and not held against the paper.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -184,7 +185,7 @@ AS_PUBLISHED = {over_paper(name): 1.0 for name in SIXTY_MILLION} | {
     HALF: theirs.HALF_RANK_1B / theirs.PERPLEXITY["full"][-1],
     HALF_TO_QUARTER: theirs.HALF_RANK_1B / theirs.PERPLEXITY["galore"][-1],
 }
-ALL_ALIKE = {over_paper(name): alike(name) for name in SIXTY_MILLION}
+ALL_ALIKE: dict[str, Any] = {over_paper(name): alike(name) for name in SIXTY_MILLION}
 ALL_ALIKE |= {same_rates(name): 1.0 for name in PROJECTED} | {HALF: 1.0, HALF_TO_QUARTER: 1.0}
 
 

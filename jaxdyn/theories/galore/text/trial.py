@@ -142,7 +142,7 @@ def rounded(kind: jd.Code) -> optax.GradientTransformation:
         return decode(encode(x, signed, small=0))
 
     def linear(x: Array, signed: bool) -> Array:
-        blocks = encode(x, signed, small=0)
+        blocks: Any = encode(x, signed, small=0)  # of any size
         top = jnp.repeat(blocks.largest, 256)[: x.size].reshape(x.shape)
         levels = 127 if signed else 255
         return jnp.round(x / jnp.where(top > 0, top, 1) * levels) / levels * top

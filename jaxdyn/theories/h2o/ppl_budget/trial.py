@@ -101,7 +101,9 @@ def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyA
         def each(policy: budgets.TracedPolicy) -> tuple[Array, Array, Array, Array]:
             logits, seen = budgets.decode(shape, params, policy, row[:-1], scores, noise, DECAY)
             tight = jnp.where(seen.lost > 1e-3, seen.error / jnp.maximum(seen.bound, 1e-9), 0)
-            return nats(logits, row), *(jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error)), jnp.max(tight, (0, 1))
+            loss = nats(logits, row)
+            lost, error = (jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error))
+            return loss, lost, error, jnp.max(tight, (0, 1))
 
         return jax.vmap(jax.vmap(each))(policies)
 

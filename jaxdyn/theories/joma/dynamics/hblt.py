@@ -141,7 +141,7 @@ def start_saliencies(
     rho: Number,
     depth: int,
     allowed: Bool[Array, " O"],
-    shallow: Bool[Array, ""],
+    shallow: bool | Bool[Array, ""],
 ) -> Saliencies:
     """Saliencies at zero logits, where all allowed outputs are equally likely.
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +36,7 @@ REACH, CORE = 9.0, 6.0  # standard deviations: beyond the first nothing is integ
 
 def activation(phi: jd.Code, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The activation that the switch names, one of ``ACTIVATIONS`` (GELU in its exact form)."""
-    forms = {
+    forms: dict[str, Callable[..., Any]] = {
         "id": lambda y: y,
         "relu": jax.nn.relu,
         "tanh": jnp.tanh,

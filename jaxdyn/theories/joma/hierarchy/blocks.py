@@ -95,7 +95,7 @@ def trial(s: Blocks, key: PRNGKeyArray) -> jd.Observables:
     k_start, k_data, k_test = jax.random.split(key, 3)
     params, upper = start(k_start, s)
     test = grow(k_test, s, TESTED)
-    rates = Params(s.ratio, 1.0, 1.0, 1.0, 1.0)
+    rates = Params._make((s.ratio, 1.0, 1.0, 1.0, 1.0))
     tx = optax.chain(
         optax.scale_by_adam(),
         optax.stateless(lambda u, _: jax.tree.map(lambda a, rate: (-s.lr * rate * a).astype(a.dtype), u, rates)),

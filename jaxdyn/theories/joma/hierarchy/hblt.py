@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.data import trees
 from jaxdyn.engine.claims.observables import Named
 from jaxdyn.plotting import COLORS, order, scatter
@@ -301,7 +301,7 @@ def plot_saliency(ds: xr.Dataset, fig: Figure) -> None:
     left.set_title(r"saliency $\Delta_{lm}^{(k)}$")
 
 
-def plot_cancellation(ds: xr.Dataset, fig: Figure) -> None:
+def plot_cancellation(ds: stats.Labelled, fig: Figure) -> None:
     """Size of the saliency over H at the three outputs, relative to the largest height."""
     ax = fig.subplots()
     names = {"saliency": "random outputs", "saliency_at_prior": "outputs = prior", "saliency_at_posterior": "outputs = posterior"}

@@ -89,7 +89,7 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     # the network, and one step of training with the bookkeeping of what the law sums up
     params, block, batch = build(s, key)
     mean_b = batch.weight @ batch.x
-    tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio), s.momentum)
+    tx = model.make_tx(s.optimizer, s.lr, model.Params._make((1.0, s.ratio, None, None)), s.momentum)
 
     def step(carry: Carry) -> Carry:
         state, ledger, v = carry

@@ -7,13 +7,14 @@ Letters as in ``dynamics/invariants.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.engine.judging.comparisons import by_axis
 from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, fig2_trial
 
@@ -23,7 +24,7 @@ def relative(ds: xr.Dataset) -> xr.DataArray:
     return by_axis(_distance, ds.measured_z, ds.predicted_z)
 
 
-def _distance(measured: xr.Variable, predicted: xr.Variable) -> xr.Variable:
+def _distance(measured: stats.Labelled, predicted: stats.Labelled) -> xr.Variable:
     error, size = (measured - predicted) ** 2, measured**2
     return np.sqrt(error.sum("token", min_count=1) / size.sum("token", min_count=1))
 
@@ -147,7 +148,7 @@ def from_terms(*terms: str) -> Callable[[xr.Dataset], xr.Dataset]:
     return jd.swap(predicted_z=lambda ds: estimate(ds, *terms))
 
 
-TERMS = {
+TERMS: dict[str, Any] = {
     "nothing moves": jd.off(from_terms()),
     "first term alone, the law of exp attention": from_terms("square_term"),
     "second term alone": from_terms("norm_term"),

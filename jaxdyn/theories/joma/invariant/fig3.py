@@ -63,7 +63,7 @@ def fig3_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
         return {"v": v, "rate": rate, "mean_b": b, "loss": loss(state.params)}
 
     # training, and the theory at the same times
-    tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio))
+    tx = model.make_tx(s.optimizer, s.lr, model.Params._make((1.0, s.ratio, None, None)))
     _, records = train.record(train.make_step(loss, tx), train.init(tx, params), observe, samples=SAMPLES, every=every)
     ts = s.lr * every * jnp.arange(SAMPLES + 1, dtype=jnp.float64)
     sol, rates, frozen, uniform = _predicted(s, params, block, batch, ts)

@@ -7,6 +7,7 @@ The laws along flow and descent, their exact discrete forms, many queries, weigh
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -117,13 +118,13 @@ def shrunk_drift(ds: xr.Dataset) -> xr.DataArray:
     return ds.increments - start * ds.lost.time * HORIZON / np.maximum(ds.ratio / ds.tau, 1.0)
 
 
-BREACHES = {
+BREACHES: dict[str, Any] = {
     "embeddings not orthonormal": {"noise": 0.3},
     "weight decay": {"weight_decay": 0.1},
     "Adam": jd.Control({"optimizer": "adam"}, breaks="gradient descent"),
     "two queries, law of one": jd.Control({"queries": 2}, breaks="its attention logit"),
 }
-RIVALS = {"nothing moves": jd.off(NOTHING_MOVES), "law of equal rates": EQUAL_RATES, "a factor 2": TWICE}
+RIVALS: dict[str, Any] = {"nothing moves": jd.off(NOTHING_MOVES), "law of equal rates": EQUAL_RATES, "a factor 2": TWICE}
 PHI, DEPTH, LOSS = list(model.ACTIVATIONS), [0, 2], list(model.LOSSES)
 GRID = jd.grid(Elementwise, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=0.00125)
 # At paper scale, the paper having no such table: two to four times the tokens, four times the nodes, twice the samples of the quick

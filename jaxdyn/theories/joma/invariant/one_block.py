@@ -174,7 +174,7 @@ def identity_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
     used = used_queries(s)
 
     def batch(step: Array) -> model.Batch:
-        chosen = jax.random.uniform(jax.random.fold_in(k_batch, step), s.samples, jnp.float64) < s.fraction
+        chosen = jax.random.uniform(jax.random.fold_in(k_batch, step), (s.samples,), jnp.float64) < s.fraction
         weight = chosen.astype(jnp.float64)
         return data._replace(weight=weight / jnp.maximum(jnp.sum(weight), 1.0))
 

@@ -106,7 +106,7 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
         return b, gradients(t, b), jnp.ones(s.samples, jnp.float64), mean_attention(b)
 
     # the flow, with integrals of what the nodes' residuals and the moving attention contribute
-    def field(t: Array, state: tuple[model.Params, Array, Array], _: None) -> tuple[model.Params, Array, Array]:
+    def field(t: Array, state: tuple[model.Params, Array, Array], _: object) -> tuple[model.Params, Array, Array]:
         params = state[0]
         b, v = model.attend(params, block, x, query), model.projected(params, block)
         _, g, _, mean = both = sides(t, b)

@@ -70,7 +70,7 @@ def trial(s: Stacked, key: PRNGKeyArray) -> jd.Observables:
     params = model.Params(w / s.dim**0.5, 0.01 * z, a / s.nodes**0.5, c * (2 / s.classes) ** 0.5)
     # training
     plain = jd.Code.of("gd", model.OPTIMIZERS)
-    tx = model.make_tx(plain, s.lr, model.Params(1.0, 1.0, 1.0, 1.0))
+    tx = model.make_tx(plain, s.lr, model.Params._make((1.0, 1.0, 1.0, 1.0)))
 
     def observe(state: train.State) -> dict[str, Any]:
         g = weight[:, None] * model.node_gradients(state.params, block, batch)

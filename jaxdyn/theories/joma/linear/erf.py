@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -40,7 +41,7 @@ def common_ratio(forward: Values, back: Values) -> Callable[[xr.Dataset], xr.Dat
     """The law that forward(v)/Δ is the same for all tokens, applied to the token with the largest |v|; from zero start."""
 
     def law(name: str) -> Values:
-        def values(ds: xr.Dataset) -> xr.DataArray:
+        def values(ds: stats.Labelled) -> xr.DataArray:
             size = np.sqrt((ds.saliency**2).sum("node"))
             return back(size / size.max("token") * forward(np.abs(ds[name]).max("token")))
 
@@ -49,7 +50,7 @@ def common_ratio(forward: Values, back: Values) -> Callable[[xr.Dataset], xr.Dat
     return jd.swap(predicted_ratio=law("measured_ratio"), predicted_trained_ratio=law("measured_trained_ratio"))
 
 
-LAWS = {
+LAWS: dict[str, Any] = {
     "no attention: v in proportion to Δ": jd.off(common_ratio(lambda v: v, lambda u: u)),
     "erf(v/2)": common_ratio(lambda v: scipy.special.erf(v / 2), lambda u: 2 * scipy.special.erfinv(u)),
     "law of linear attention": common_ratio(np.arcsinh, np.sinh),
@@ -154,7 +155,7 @@ def clock_plot(ds: xr.Dataset, fig: Figure) -> None:
 
 SLOWER = {"attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates")}
 FOLLOWING = {"gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3}}
-BREACHES = {
+BREACHES: dict[str, Any] = {
     **FOLLOWING,
     "tanh in place of the linear activation": {"phi": "tanh"},
     **SLOWER,

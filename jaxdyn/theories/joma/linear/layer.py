@@ -81,7 +81,7 @@ def saliency(layer: Layer) -> Float[Array, "m k"]:
 
 def rates(ratio: Scalar) -> Params:
     """Learning rates of z and V, as multiples of V's."""
-    return Params(z=ratio, v=1.0)
+    return Params._make((ratio, 1.0))
 
 
 def trained(params: Params, layer: Layer, *, lr: Scalar, ratio: Scalar, samples: int, every: int | Int[Array, ""]) -> Params:

@@ -5,6 +5,8 @@ The network and its runs are in ``training.py``, the closed forms in ``dynamics/
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -27,7 +29,7 @@ def hyperbolic_plot(ds: xr.Dataset, fig: Figure) -> None:
     ax, one = fig.subplots(), plotting.first_run(ds, "seed")
     x = one.share.mean("seed").values
     for name, dims, color in (("z", "token", "measured"), ("v", ("token", "node"), "third")):
-        size = np.sqrt((one[f"measured_{name}"] ** 2).sum(dims))
+        size: Any = np.sqrt((one[f"measured_{name}"] ** 2).sum(dims))
         plotting.band(ax, x, size.transpose("seed", "time"), f"norm of {name}, gradient flow", color)
         size = np.sqrt((one[f"predicted_{name}"] ** 2).sum(dims))
         plotting.band(ax, x, size.transpose("seed", "time"), f"norm of {name}, closed form", "theory", 0.0, linestyle="--")
@@ -77,7 +79,7 @@ UNEQUAL = {
     "attention learns half as fast": jd.Control({"ratio": 0.5}, breaks="equal rates"),
     "attention learns 1.5 times as fast": jd.Control({"ratio": 1.5}, breaks="equal rates"),
 }
-STILL = {
+STILL: dict[str, Any] = {
     "nothing moves": jd.off(predicted_z="initial_z", predicted_v="initial_v"),
     "attention does not learn": jd.swap(predicted_z="initial_z", predicted_v="straight"),
 }

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.joma.linear.training import HALFWAY, LinearLayer, trial
 
 MARGIN = 1.3  # largest over second largest row norm of Δ from which srank(dV/dt) is near 1 already at 0.99 t*
@@ -55,7 +55,7 @@ def row_sum_judge(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("error of V up to 0.99 t*", jd.relative_error(regular, "path", "token node"), 1e-4)]
 
 
-def _rank(v: xr.DataArray) -> xr.DataArray:
+def _rank(v: stats.Labelled) -> xr.DataArray:
     """Stable rank; NaN for runs that are not ok."""
     v = v.transpose(..., "token", "node")
     good = np.isfinite(v).all(("token", "node"))

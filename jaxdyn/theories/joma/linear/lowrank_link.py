@@ -110,7 +110,7 @@ def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
     # the block, and its training
     params, block, batch = build(s, key)
     every = jnp.round(s.span / s.eta).astype(jnp.int32)
-    tx = model.make_tx(jd.Code.of("gd", model.OPTIMIZERS), s.eta, model.Params(1.0, s.ratio))
+    tx = model.make_tx(jd.Code.of("gd", model.OPTIMIZERS), s.eta, model.Params._make((1.0, s.ratio, None, None)))
 
     def loss(p: model.Params) -> Array:
         return model.squared_loss(p, block, batch)
@@ -150,7 +150,7 @@ RETURN = "logarithm of the factor by which srank(gradient) returns, learned minu
 END = "srank(gradient) at the end, learned minus fixed attention"
 
 
-def returned(rank: xr.DataArray) -> xr.DataArray:
+def returned(rank: xr.DataArray) -> stats.Labelled:
     """The largest factor by which a later value lies above an earlier one."""
     rank = rank.transpose(..., "time")
     return (rank / rank.copy(data=np.minimum.accumulate(rank.values, -1))).max("time", skipna=False)

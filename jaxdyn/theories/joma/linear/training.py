@@ -87,8 +87,9 @@ def _sampled(
     key: PRNGKeyArray, samples: int, tokens: int, nodes: int
 ) -> tuple[Float[Array, "n m"], Float[Array, "n k"], Float[Array, " m"], Float[Array, "m k"], Float[Array, " m"]]:
     """Frequencies (rows sum to 1, a few tokens carry most of a sample), normal g, and three normal arrays."""
-    x, *rest = normals(key, (samples, tokens), (samples, nodes), (tokens,), (tokens, nodes), (tokens,))
-    return jax.nn.softmax(2.0 * x), *rest
+    x, g, *rest = normals(key, (samples, tokens), (samples, nodes), (tokens,), (tokens, nodes), (tokens,))
+    a, b, c = rest
+    return jax.nn.softmax(2.0 * x), g, a, b, c
 
 
 def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:

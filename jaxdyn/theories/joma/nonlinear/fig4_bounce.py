@@ -10,6 +10,8 @@ and the exact solution differ by the step size, so the judge tests the order in 
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -93,8 +95,8 @@ def step(
     """One step of gradient ascent of v and of the logits (learning-rate ratio 2/T), replaced by v^2/T under ``law``."""
     v, z = state
     g = jnp.where(s.drive == "critical", mu - v, mu)
-    kinds = [ATTENTIONS.index("softmax"), ATTENTIONS.index("normalised")]
-    attention = jd.Code(jnp.where(s.logits == "softmax", *kinds), ATTENTIONS)
+    softmax, normalised = ATTENTIONS.index("softmax"), ATTENTIONS.index("normalised")
+    attention = jd.Code(jnp.where(s.logits == "softmax", softmax, normalised), ATTENTIONS)
     dv, dz = gradients(v, z - jnp.max(z), g, attention)
     v = v + eta * g * dv
     return v, jnp.where(s.logits == "law", v * v / s.temperature, z + eta * (2 / s.temperature) * dz)
@@ -258,7 +260,7 @@ BOUNCE = jd.Study(
     r"logits; dashed: theory. Right: $v$ of the first run over the tokens at equally spaced times, coloured by time, and $\mu$ "
     r"(dashed).",
 )
-BREACHES = {"linear dynamics": {"drive": "linear"}, "all mu equal": jd.Control({"spread": 0.0}, breaks=r"\mu")}
+BREACHES: dict[str, Any] = {"linear dynamics": {"drive": "linear"}, "all mu equal": jd.Control({"spread": 0.0}, breaks=r"\mu")}
 DOMAIN = {
     "start": (0.05, 0.5),
     "temperature": (3.0, 3.0),

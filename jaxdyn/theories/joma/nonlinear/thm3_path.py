@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, linalg, plotting, train
+from jaxdyn import flow, linalg, plotting, stats, train
 from jaxdyn.theories.joma.dynamics.nonlinear import mixture_field
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
 from jaxdyn.theories.joma.nonlinear.model import (
@@ -105,7 +105,7 @@ def descend(s: Path, one: Instance, f: Float[Array, "C n D"], g: Float[Array, "C
 
 
 def _theory_path(s: Path, one: Instance, ts: Float[Array, " T"], keep_xi: Float[Array, ""]) -> flow.Solution:
-    def field(_: object, y: tuple, a: Float[Array, " C"]) -> tuple:
+    def field(_: object, y: tuple[Array, Array], a: Float[Array, " C"]) -> tuple[Array, Array]:
         return mixture_field(*y, one.centres, a, s.activation, s.noise, s.spread, keep_xi=keep_xi)
 
     return flow.solve(field, (one.v, one.xi), ts, one.g * one.share, rtol=1e-8, atol=1e-10)
@@ -123,11 +123,11 @@ ALONG = 0.01  # the same along the path itself, where it is measured more sharpl
 BLOCK = 4  # replicates from which one estimate of the squared distance is made
 
 
-def _size(a: xr.DataArray) -> xr.DataArray:
+def _size(a: stats.Labelled) -> stats.Labelled:
     return np.sqrt((a**2).sum(["time", "coordinate"], min_count=1))
 
 
-def _pooled(a: xr.DataArray) -> xr.DataArray:
+def _pooled(a: stats.Labelled) -> stats.Labelled:
     return np.sqrt((_size(a) ** 2).sum("seed", min_count=1))
 
 

@@ -191,7 +191,7 @@ def plot_offset(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="$s$ of the slowest token", ylabel=r"$\|\,s_j/s_k\; e^{-(\mu_j^2-\mu_k^2)/2} - 1\|$")
 
 
-def _norm(bend: xr.DataArray) -> xr.DataArray:
+def _norm(bend: stats.Labelled) -> xr.DataArray:
     return np.sqrt((bend**2).sum("other", min_count=1)).transpose(..., "late")
 
 

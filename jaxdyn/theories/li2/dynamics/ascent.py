@@ -11,7 +11,7 @@ section 4. Letters: M elements, D = 2M, K nodes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -88,8 +88,8 @@ def ascend_spectra(
     The Fourier transform is orthogonal, and the gradient of an irrep's share of E involves its own blocks alone:
     :math:`\frac{4M}{d_k}\, \hat u_k \hat v_k^* \hat v_k`, and the same with u and v exchanged.
     """
-    matrix, parts = _real_transform(irreps)
-    matrix = jnp.asarray(matrix, w.dtype)
+    rows, parts = _real_transform(irreps)
+    matrix = jnp.asarray(rows, w.dtype)
     back = np.argsort(np.concatenate([p.rows.ravel() for p in parts]))
 
     def gradient(x: Float[Array, "side r K"]) -> Float[Array, "side r K"]:
@@ -99,7 +99,8 @@ def ascend_spectra(
     def climb(w: Float[Array, "D K"]) -> Float[Array, "D K"]:
         x = jnp.stack([jnp.matmul(matrix, f, precision=_EXACT) for f in theory.split(w, irreps.group)])
         x = jax.lax.scan(lambda x, _: (_raised(x, gradient(x), step, (0, 1)), None), x, None, steps)[0]
-        return theory.join(*(jnp.matmul(matrix.T, f, precision=_EXACT) for f in x), irreps.group)
+        u, v = (jnp.matmul(matrix.T, f, precision=_EXACT) for f in x)
+        return theory.join(u, v, irreps.group)
 
     return _in_blocks(climb, w / jnp.linalg.norm(w, axis=0), block)
 
@@ -114,7 +115,9 @@ def _real_transform(irreps: Irreps) -> tuple[Float[np.ndarray, "r M"], list[_Par
 
     Of a conjugate pair one stands for both, longer by the root of 2.
     """
-    rows, places, filled = [], {}, 0
+    rows: list[np.ndarray] = []
+    places: dict[tuple[float, int, int], list[np.ndarray]] = {}
+    filled = 0
     for numbers in irreps.merged:
         k, d = numbers[0], int(irreps.degrees[numbers[0]])
         f = irreps.fourier[irreps.owner == k] * len(numbers) ** 0.5
@@ -171,7 +174,7 @@ def climb(
     group: Group,
     activation: AnyActivation = "square",
     steps: int = 400,
-    **data: Float[Array, "M M"],
+    **data: Any,
 ) -> Float[Array, "D K"]:
     """Ascend from ``ways[0]``; then for every further one move by a hundredth of it, off a possible saddle, and ascend again."""
     sizes = jnp.where(jnp.arange(len(ways)) == 0, 1.0, PERTURBATION).astype(ways.dtype)

@@ -41,6 +41,10 @@ from jaxdyn.theories.li2.model import AnyActivation, activate
 _EXACT = jax.lax.Precision.HIGHEST
 
 
+Kind = Literal["real", "complex", "quaternionic"]
+KINDS: dict[int, Kind] = {1: "real", 0: "complex", -1: "quaternionic"}  # of an irrep, by its indicator
+
+
 class Peak(NamedTuple):
     """The maxima in one irrep (or conjugate pair); d is its degree.
 
@@ -53,7 +57,7 @@ class Peak(NamedTuple):
     """
 
     irreps: tuple[int, ...]
-    kind: Literal["real", "complex", "quaternionic"]
+    kind: Kind
     degree: int
     energy: float
     dimension: int
@@ -64,7 +68,7 @@ def peaks(irreps: Irreps) -> tuple[Peak, ...]:
     listed = []
     for numbers in irreps.merged[1:]:
         d, m = int(irreps.degrees[numbers[0]]), irreps.group.order
-        kind = {1: "real", 0: "complex", -1: "quaternionic"}[int(irreps.indicators[numbers[0]])]
+        kind = KINDS[int(irreps.indicators[numbers[0]])]
         dimension = {"real": 3 * d - 3, "complex": 6 * d - 4, "quaternionic": 6 * d - 6}[kind]
         listed.append(Peak(numbers, kind, d, m / (2 * d if kind == "real" else 4 * d), dimension))
     return tuple(listed)

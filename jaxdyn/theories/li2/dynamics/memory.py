@@ -10,6 +10,8 @@ for x^2 all goes to the most probable pair. Source: arXiv:2509.21519, theorem 5.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,7 +69,7 @@ def spread(p: Float[Array, " M"], activation: AnyActivation) -> Float[Array, " M
     return at(_bisected(lambda log: jnp.sum(jnp.square(at(log))) > 2, -bound, bound))
 
 
-def _bisected(below, low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+def _bisected(below: Callable[[Array], Array], low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """The point at which ``below`` turns from true to false."""
 
     def halve(_: Int[Array, ""], ends: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -115,8 +115,8 @@ def _sizes(p: model.Params) -> Float[Array, " K"]:
 
 def shares(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K p"]:
     """The share of each irrep, with its conjugate, in the squared norm of a node; the trivial irrep is left out."""
-    mass = sum(energy.masses(f, irreps) for f in energy.split(w, irreps.group))
-    mass = jnp.stack([jnp.sum(mass[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
+    each: Any = sum(energy.masses(f, irreps) for f in energy.split(w, irreps.group))
+    mass = jnp.stack([jnp.sum(each[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
     return mass / (jnp.sum(mass, 1, keepdims=True) + 1e-30)
 
 

@@ -91,7 +91,7 @@ def random_order(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S
 
 def tables(group: Group) -> Tables:
     """The arrays of a group."""
-    return Tables(group.table, group.table[group.inverse].T)
+    return Tables._make((group.table, group.table[group.inverse].T))
 
 
 def make_data(mask: Subsets, group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:

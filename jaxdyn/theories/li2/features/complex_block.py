@@ -133,7 +133,7 @@ def loss(s: Variant, p: Plane | Deep, d: training.Data) -> Float[Array, ""]:
     o = predict(s, p, d.samples.reshape(-1, 2))
     aim = (d.labels.reshape(-1, 1) == jnp.arange(order)).astype(o.dtype) - 1 / order
     each = jnp.sum(jnp.square(o - aim), 1)
-    return jnp.sum(jnp.where(d.number.ravel() < d.count, each, 0)) / d.count.astype(o.dtype)
+    return jnp.sum(jnp.where(d.number.ravel() < d.used, each, 0)) / d.used.astype(o.dtype)
 
 
 def trial(s: Variant, key: PRNGKeyArray) -> jd.Observables:

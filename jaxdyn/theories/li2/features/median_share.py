@@ -22,7 +22,7 @@ LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)  # thresholds on the mass
 MAIN = 0.6
 DRAWS = 400  # bootstrap samples
 LEVEL = 0.997  # of the intervals of readings
-COLORS = dict(zip(theory.OBJECTS, ("measured", "control", "theory"), strict=True))
+COLORS: dict[str, str] = dict(zip(theory.OBJECTS, ("measured", "control", "theory"), strict=True))
 
 
 class Halves(NamedTuple):
@@ -108,7 +108,8 @@ def slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) ->
     """Least-squares slope of ln p over x for the first column, and the central 95% of the slopes for the others."""
     x = x - x.mean()
     slopes = x @ np.log(p) / (x @ x)
-    return float(slopes[0]), *(float(q) for q in np.quantile(slopes[1:], [0.025, 0.975]))
+    low, high = np.quantile(slopes[1:], [0.025, 0.975])
+    return float(slopes[0]), float(low), float(high)
 
 
 def plot_halves(ax: Axes, ds: xr.Dataset) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -69,7 +70,7 @@ def trial(s: Groups, key: PRNGKeyArray) -> jd.Observables:
     rows = [counted(name, s.stranger) for name in s.groups]
     most = max(len(degrees) for degrees, _, _ in rows)
 
-    def padded(column: int) -> np.ndarray:
+    def padded(column: Literal[0, 1]) -> np.ndarray:
         return np.stack([np.pad(row[column], (0, most - len(row[column]))) for row in rows])
 
     return jd.observables(

@@ -38,7 +38,7 @@ def targets(d: Data, s: Training) -> Float[Array, "n M"]:
     group = parse(s.group)
     rows = d.samples.reshape(-1, 2)
     at = rows[:, 0] * group.order + rows[:, 1]
-    known = jnp.zeros(group.order**2, bool).at[at].max((d.number < d.count).reshape(-1))
+    known = jnp.zeros(group.order**2, bool).at[at].max((d.number < d.used).reshape(-1))
     return nodes.aims(model.products(group, model.pairs(group.order)), known, group.order)
 
 

@@ -8,6 +8,7 @@ winner off the start, of arXiv:2602.16849: magnitude and alignment, or alignment
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 import scipy
@@ -95,19 +96,20 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     side.set(xlabel="epoch", ylabel="energy over its maximum; accuracy", ylim=(-0.03, 1.03))
 
 
-RIVALS = {
+RIVALS: dict[str, Any] = {
     "every node keeps the largest irrep of its start": jd.off(predicted_place="start_place"),
     "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
     "the irrep that most nodes of the network hold": jd.swap(predicted_place=frequent),
 }
-LOTS = {
+LOTS: dict[str, Any] = {
     "magnitude and alignment at the start decide": jd.swap(predicted_place="lot_place"),
     "the best alignment at the start decides": jd.swap(predicted_place="aligned_place"),
 }
+PAPER = jd.grid(Training, group="41", share=0.8, lr=1.0, decay=1e-4, hidden=512, epochs=600, every=10, optimizer="sgd")
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, share=0.8, lr=1.0, decay=1e-4, hidden=64, epochs=120, every=5, optimizer="sgd"),
-    paper=jd.grid(Training, group="41", share=0.8, lr=1.0, decay=1e-4, hidden=512, epochs=600, every=10, optimizer="sgd"),
+    paper=PAPER,
     seeds=64,
     paper_seeds=64,
     judge=judge,
@@ -150,7 +152,7 @@ DIHEDRAL = STUDY.claim(
     "also of those with more than half of their squared weights in one irrep, and for 10 percentage points more of the nodes than "
     "the largest irrep of the start, or magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
-    paper=STUDY.paper.replace(group="D11", share=0.9),
+    paper=PAPER.replace(group="D11", share=0.9),
     seeds=32,
     bounds=jd.tuned(on="0:32", confirmed_on="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
@@ -165,7 +167,7 @@ ADAM = STUDY.claim(
     "squared weights in one irrep, and for 10 percentage points more of the nodes than the largest irrep of the start, or "
     "magnitude and alignment of both layers there.",
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
-    paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
+    paper=PAPER.replace(lr=0.005, optimizer="adam"),
     seeds=32,
     bounds=jd.tuned(on="0:32", confirmed_on="96000000:96000032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
@@ -180,7 +182,7 @@ RELU = STUDY.claim(
     "more than two fifths of the nodes of a network on average, also of those with more than half of their squared weights in one "
     "irrep, and for 5 percentage points more of the nodes than the largest irrep of the start does.",
     quick=STUDY.quick.replace(activation="relu", lr=0.35, epochs=500, every=20),
-    paper=STUDY.paper.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
+    paper=PAPER.replace(activation="relu", lr=0.35, hidden=128, epochs=2000, every=100),
     seeds=32,
     rivals=RIVALS,
     judge=functools.partial(judge, least=0.4, more=0.05, lots=False),

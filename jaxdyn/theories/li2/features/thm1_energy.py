@@ -64,7 +64,7 @@ def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     m, c = max(i.group.order for i in decomposed), max(len(i) for i in decomposed) - 1
     normal = jax.random.normal(key, (2 * m, s.nodes), jnp.float64)
 
-    def padded(x: Float[Array, "K irreps"]) -> Float[Array, "K c"]:
+    def padded(x: Float[Array | np.ndarray, "K irreps"]) -> Float[Array, "K c"]:
         return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
 
     # energies of every group's nodes: by Fourier blocks, by projected class sums, by the definition
@@ -101,7 +101,7 @@ def _projected(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
     return jnp.sum(jnp.square(parts.real) + jnp.square(parts.imag), 1).T / 2
 
 
-def _traces(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
+def _traces(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array | np.ndarray, "K c"]:
     r"""As printed: :math:`\frac{M}{2 d_k} |\sum_r \mathrm{tr}\, \hat S_{k,r}|^2` of :math:`S = 2 u v^\top`, the node's cross terms.
 
     The blocks of S, summed over the copies r of an irrep, are :math:`2 \hat u_k \hat v_k^*`.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -136,7 +136,8 @@ def _built(
         own = places == np.arange(len(decomposed))[:, None]
         lost.append(jnp.min(jnp.where(own, jnp.min(cost, 1), jnp.inf), 1))
         nodes += 2.0 * own.astype(float) @ jnp.sum(jnp.any(u != 0, 1) & jnp.any(v != 0, 1), -1)
-    output, rest = theory.by_product(sum(outputs), decomposed)
+    whole: Any = sum(outputs)
+    output, rest = theory.by_product(whole, decomposed)
     return _Built(output, rest, jnp.min(jnp.stack(lost), 0), nodes)
 
 

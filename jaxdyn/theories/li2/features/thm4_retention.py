@@ -109,7 +109,7 @@ def trial(s: Retention, key: PRNGKeyArray) -> jd.Observables:
     for m in dict.fromkeys(orders):  # starts in groups of one order share their part of the program
         same = [i for i, order in enumerate(orders) if order == m]
         keys = jnp.stack([jax.random.fold_in(key, _number(s.starts[i])) for i in same])
-        groups = theory.Tables(*map(np.stack, zip(*(theory.tables(origins[i][0].group) for i in same), strict=True)))
+        groups = theory.Tables._make(map(np.stack, zip(*(theory.tables(origins[i][0].group) for i in same), strict=True)))
         nodes = jnp.stack([_maxima(s, k, *origins[i]) for k, i in zip(keys, same, strict=True)])
         w, gradient, p = jax.vmap(lambda key, group, w, m=m: _flows(s, m, key, group, w))(keys, groups, nodes)
         ends |= {i: (_masses(w[place], *origins[i]), gradient[place], p[place]) for place, i in enumerate(same)}
@@ -180,7 +180,8 @@ def _masses(w: Float[Array, "object D S"], irreps: Irreps, numbers: tuple[int, .
     """The share of the squared norm in these irreps."""
     projector = jnp.asarray(sum(irreps.projector(k) for k in numbers).real)
     halves = energy.split(jnp.concatenate(list(w), 1), irreps.group)
-    return sum(jnp.sum(jnp.square(jnp.matmul(projector, f, precision=_EXACT)), 0) for f in halves).reshape(len(w), -1)
+    mass: Any = sum(jnp.sum(jnp.square(jnp.matmul(projector, f, precision=_EXACT)), 0) for f in halves)
+    return mass.reshape(len(w), -1)
 
 
 def _parts(ds: xr.Dataset) -> tuple[list[str], list[str]]:
@@ -228,7 +229,7 @@ def _degrees(ds: xr.Dataset) -> list[jd.Reading]:
     ]
 
 
-def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+def judge(ds: xr.Dataset) -> list[jd.Reading]:
     """c_50 of the three energies, how it and p_50 change with M, and how c_50 changes with the degree."""
     cyclic, degrees = _parts(ds)
     part = ds.sel(start=cyclic)

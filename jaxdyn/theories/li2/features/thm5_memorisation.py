@@ -133,6 +133,10 @@ def plot_unique(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="activation", ylabel="optima", ylim=(0, measured.max() + 1))
 
 
+TESTED = (
+    "{starts} positive random starts on the {group} pairs of one target, whose probabilities lie up to a factor of {ratio} apart, "
+    "followed for {steps} steps; {seeds} seeds. Of each run the end farthest from the prediction is compared."
+)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(OneTarget, ratio=[2.0, 5.0]),
@@ -143,10 +147,9 @@ STUDY = jd.Study(
     form="derived",
     evidence="reduced",
     bounds="derived: the convergence of the ascents; optima are counted",
-    tested="{starts} positive random starts on the {group} pairs of one target, whose probabilities lie up to a factor of "
-    "{ratio} apart, followed for {steps} steps; {seeds} seeds. Of each run the end farthest from the prediction is compared.",
+    tested=TESTED,
 )
-ALL_ENDS = STUDY.tested.replace("Of each run the end farthest from the prediction is compared.", "Different ends are counted.")
+ALL_ENDS = TESTED.replace("Of each run the end farthest from the prediction is compared.", "Different ends are counted.")
 
 UNIQUE = STUDY.claim(
     id="li2.thm5_unique",

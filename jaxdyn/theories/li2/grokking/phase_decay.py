@@ -76,7 +76,7 @@ def _fitted(share: tuple[float, ...], accuracy: tuple[float, ...]) -> float:
     return float(np.exp(fit.x[0]))
 
 
-def halves(ds: xr.Dataset, epoch: int = -1) -> xr.DataArray:
+def halves(ds: xr.Dataset, epoch: int = -1) -> stats.Labelled:
     """p_50 of every seed and group at a record, by default the last."""
     accuracy = ds.test_accuracy.isel(epoch=epoch)
     return xr.apply_ufunc(half, ds.measured_critical, accuracy, input_core_dims=[["share"], ["share"]], vectorize=True)

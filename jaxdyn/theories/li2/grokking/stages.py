@@ -29,11 +29,11 @@ HIGH = 0.95  # quantile of the moduli off the diagonal
 
 def watch(s: Training, now: model.Params, before: model.Params, d: Data) -> dict[str, Array]:
     """Norms of the loss's derivatives, of the change since the last record and of G_F; overlaps in both Gram matrices."""
-    samples, known = d.samples.reshape(-1, 2), (d.number.reshape(-1) < d.count)[:, None]
+    samples, known = d.samples.reshape(-1, 2), (d.number.reshape(-1) < d.used)[:, None]
     labels = d.labels.reshape(-1)
 
     def centred(x: Float[Array, "n columns"]) -> Float[Array, "n columns"]:
-        return jnp.where(known, x - jnp.sum(jnp.where(known, x, 0), 0) / d.count, 0)
+        return jnp.where(known, x - jnp.sum(jnp.where(known, x, 0), 0) / d.used, 0)
 
     plain = jnp.where(known, model.features(now.w, samples, s.activation), 0)
     f, y = centred(plain), centred((labels[:, None] == jnp.arange(now.v.shape[1])).astype(now.v.dtype))
@@ -48,7 +48,7 @@ def watch(s: Training, now: model.Params, before: model.Params, d: Data) -> dict
         "change_w": jnp.linalg.norm(now.w - before.w),
         "sent": jnp.linalg.norm(sent),
         "nodes": overlaps(nodes, nodes.shape[0]),
-        "samples": overlaps(rows, jnp.minimum(d.count, count)),
+        "samples": overlaps(rows, jnp.minimum(d.used, count)),
         "high": high(nodes[:NODES, :NODES]),
     }
 
@@ -142,10 +142,11 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="epoch", ylabel="over its maximum; accuracy")
 
 
+PAPER = jd.grid(Training, group="71", share=0.4, lr=[5e-4, 2e-3], hidden=2048, epochs=300, every=1)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, share=0.8, lr=0.01, decay=1e-4, epochs=200, every=1),
-    paper=jd.grid(Training, group="71", share=0.4, lr=[5e-4, 2e-3], hidden=2048, epochs=300, every=1),
+    paper=PAPER,
     seeds=6,
     paper_seeds=15,
     source="arXiv:2509.21519, figure 3",
@@ -190,7 +191,7 @@ CLAIMS = (
         "steps are not the largest, the top layer V moves before the hidden layer W: on average the loss's gradient for V is "
         "largest earlier than that for W by at least 5% of the epochs until then, and V changes most before W does.",
         quick=STUDY.quick.replace(lr=0.002),
-        paper=STUDY.paper.replace(lr=5e-4),
+        paper=PAPER.replace(lr=5e-4),
         seeds=10,
         judge=judge_order,
         decides={"largest": (EARLIER.format("gradient"), "V and W exchanged")},

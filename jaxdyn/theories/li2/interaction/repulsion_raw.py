@@ -98,7 +98,7 @@ def exchanged(ds: xr.Dataset) -> xr.Dataset:
     return ds.isel(which=[1, 0]).assign_coords(which=list(WHICH))
 
 
-def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+def judge(ds: xr.Dataset) -> list[jd.Reading]:
     """Changes along training: of the share of repelling pairs among the most similar ones, and of its excess over random pairs."""
     rate = _rate(ds)
     change = rate.isel(epoch=-1, drop=True) - rate.isel(epoch=0, drop=True)

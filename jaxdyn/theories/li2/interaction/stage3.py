@@ -95,7 +95,7 @@ def _train(s: Stages, start: model.Params, given: Problem, every: Int[Array, ""]
         return top + given.decay / 2 * jnp.sum(jnp.square(p.w))
 
     rates = {"w": optax.sgd(s.lr / s.ratio), "v": optax.sgd(s.lr)}
-    tx = optax.partition(rates, model.Params("w", "v"))
+    tx = optax.partition(rates, model.Params._make(("w", "v")))
     step = train.make_step(loss, tx)
     return train.record(step, train.init(tx, start), lambda state: state.params, samples=s.records, every=every)[1]
 
@@ -171,7 +171,7 @@ ORDER = "share of networks whose stages end in the order I, II, III"
 SLOPE = "power of {} in the time of Stage {}, mean"
 
 
-def _size(difference: xr.DataArray) -> xr.DataArray:
+def _size(difference: stats.Labelled) -> xr.DataArray:
     return np.sqrt((difference**2).sum(["time", "entry"], skipna=False))
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.optim.muon import polar
@@ -58,8 +58,8 @@ def gains(w: Float[Array, "D K"], g: Float[Array, "D K"], irreps: Irreps) -> Flo
 def watch(s: Training, irreps: Irreps, now: model.Params, before: model.Params, d: Data) -> dict[str, Array]:
     """Both gains of the gradient at the recorded weights."""
     del before
-    wide = (x.astype(jnp.float64) for x in (now.w, gradient(now, d, s).w))
-    return {"gain": gains(*wide, irreps)}
+    w, g = (x.astype(jnp.float64) for x in (now.w, gradient(now, d, s).w))
+    return {"gain": gains(w, g, irreps)}
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
@@ -72,7 +72,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def ratio(ds: xr.Dataset) -> xr.DataArray:
+def ratio(ds: xr.Dataset) -> stats.Labelled:
     """The logarithm of the gain in held irreps over that in free ones."""
     gain = np.log(ds.measured_gain)
     return gain.sel(part="held", drop=True) - gain.sel(part="free", drop=True)

@@ -160,7 +160,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for group, color in zip(ds.group.values, plotting.CYCLE, strict=False):
         m = parse(str(group)).order
-        part = plotting.first_run(ds).sel(group=group).isel(product=slice(m), **{"class": slice(m)})
+        part = plotting.first_run(ds).sel(group=group).isel({"product": slice(m), "class": slice(m)})
         plotting.scatter(left, part.predicted_residual, part.measured_residual, str(group), color, log=False)
     left.set(xlabel=r"$\sum_{k \notin S} \Pi_k[h, h']$", ylabel="residual of least squares")
     values = ds.measured_inside.transpose("group", ...).values.reshape(ds.sizes["group"], -1)

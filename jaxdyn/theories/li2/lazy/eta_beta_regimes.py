@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
@@ -54,7 +54,7 @@ def trial(s: Regimes, key: PRNGKeyArray) -> jd.Observables:
     etas, betas = jnp.asarray(ETAS, jnp.float64), jnp.asarray(BETAS, jnp.float64)
 
     # what is sent back at the ridge solution, by differentiation
-    def sent(eta, beta):
+    def sent(eta: Float[Array, ""], beta: Float[Array, ""]) -> Float[Array, "n K"]:
         v = ridge.solution(beta * f, y, eta)
         return -jax.grad(lambda f: model.theory_loss(v, beta * f, y, eta))(f)
 
@@ -135,7 +135,7 @@ def judge_scaled(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _size(g: xr.DataArray) -> xr.DataArray:
+def _size(g: stats.Labelled) -> xr.DataArray:
     return np.sqrt((g**2).sum(["sample", "node"]))
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
@@ -66,7 +66,7 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     closed = jax.vmap(lambda v0: ridge.path(f, y, v0, s.assumed * s.eta, ts))(starts)
 
     # what is sent back
-    def back(v):
+    def back(v: Float[Array, "K M"]) -> Float[Array, "n K"]:
         return -jax.grad(model.theory_loss, argnums=1)(v, f, y, s.eta)
 
     sent = jax.vmap(jax.vmap(back))(sol.ys)

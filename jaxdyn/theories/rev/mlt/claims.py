@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -148,13 +149,13 @@ def plot_asym(ds: xr.Dataset, fig: Figure) -> None:
 
 CHAINS = r"triples: seven tenths of them with $A \to B$, $B \to C$ and $A \leadsto C$, the others without the last"
 GUESSED = {"unseen answers are a uniform guess": {HELD_OUT: 1.0}}
-RIVALS = {"nothing is learned": jd.off(UNTRAINED), "unseen answers are known, too": KNOWN_TOO} | GUESSED
-UNRANKED = {
+RIVALS: dict[str, Any] = {"nothing is learned": jd.off(UNTRAINED), "unseen answers are known, too": KNOWN_TOO} | GUESSED
+UNRANKED: dict[str, Any] = {
     "nothing is learned": jd.off({TRAINED: guess, HELD_OUT: 1.0}),
     "unseen answers are known, too": {HELD_OUT: KNOWN_TOO[HELD_OUT]},
 } | GUESSED
 CHANCE, KNOWN = {BEATS: 0.5}, {BEATS: 1.0}
-WORLDS = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
+WORLDS: dict[str, Any] = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
 
 read_along = dataclasses.replace(
     trial.reversal,

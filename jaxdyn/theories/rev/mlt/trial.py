@@ -108,7 +108,7 @@ def optimizer(
     return optax.chain(optax.adamw(lr, b1=0.9, b2=0.999, weight_decay=decay), optax.stateless(freeze))
 
 
-def read_out_alone(params: PyTree, alone: Bool[Array, ""]) -> PyTree:
+def read_out_alone(params: PyTree, alone: bool | Bool[Array, ""]) -> PyTree:
     r"""The network's start or, where ``alone``, one whose blocks and positions do nothing: its tied read-out is all there is.
 
     Its last position's token x then has the logits :math:`N(e_x)^\top D\, e_y`, with embeddings e, the norm N and the norm's gain
@@ -187,7 +187,7 @@ def sizes(s: Deep) -> logits.Sizes:
 def shape(s: Deep) -> nn.Transformer:
     """The transformer of a setting; the last token is never read."""
     size = sizes(s)
-    options = {"width": s.width, "layers": s.layers, "heads": s.heads, "dropout": s.dropout, "position": s.position}
+    options: dict[str, Any] = {"width": s.width, "layers": s.layers, "heads": s.heads, "dropout": s.dropout, "position": s.position}
     return nn.gpt2(size.tokens, length=size.length - 1, dtype=s.dtype, **options)
 
 
@@ -214,7 +214,7 @@ def train(s: Deep, facts: logits.Facts, key: PRNGKeyArray) -> Run:
     sequences = ordered(facts.sequences, word, alone)
     size = batch_size(len(sequences), s.batch)
     batch, count = make_batch(sequences, shown_mask(s), size, k_batch)
-    options = {"word": word, "whole": s.loss == "sequence", "dropout": s.dropout > 0}
+    options: dict[str, Any] = {"word": word, "whole": s.loss == "sequence", "dropout": s.dropout > 0}
     step = loop.make_step(lambda params, b: objective(net, params, b, **options), tx, batch)
     start = read_out_alone(net.init(k_init), alone)
     state = loop.init(tx, start)

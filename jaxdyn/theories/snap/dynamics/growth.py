@@ -47,12 +47,12 @@ def constant(odds: Scalar, classes: Scalar, size: Scalar) -> Scalar:
     return 1 / (odds**2 * (classes - 1) * beta(size))
 
 
-def b_law(drive: Scalar, c0: Scalar, q: Scalar = 4.0) -> Scalar:
+def b_law(drive: Scalar, c0: Scalar, q: Scalar = 4.0) -> Float[Array, "..."]:
     r"""B for the drive :math:`\rho\eta_Z\Gamma`; with :func:`early_drive` or :func:`late_drive` it is one branch of the law."""
     return jnp.log1p(q * drive / c0) / q
 
 
-def scale(u: Scalar, odds: Scalar, ratio: Scalar, size: Scalar) -> Scalar:
+def scale(u: Scalar, odds: Scalar, ratio: Scalar, size: Scalar) -> Float[Array, "..."]:
     r"""How much the memory matters, :math:`s = u\,f_c(0)\sqrt{\tfrac{M-1}{M}\eta_Z/\eta_Y}` (``ratio``: eta_Y / eta_Z)."""
     return u * odds * jnp.sqrt((size - 1) / (size * ratio * (1 + odds**2)))
 
@@ -97,7 +97,7 @@ def late_drive(t: Scalar, size: Scalar, classes: Scalar, eta_y: Scalar) -> Scala
     return ((size - 1) / size) ** 2 * classes * jnp.log(size * eta_y * t / classes) ** 2 / (2 * eta_y)
 
 
-def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Scalar:
+def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Float[Array, "..."]:
     r"""Growth in logarithmic time, :math:`\frac{dB}{d\ln t} = \frac{2}{q}\,\frac{d\ln u}{d\ln t}\,\frac{x}{1+x}`.
 
     Here :math:`x = q\,\text{drive}/C_0` and :math:`d\ln u/d\ln t = 1 - \alpha + (e^u - 1)/(u\,(M-1+e^u))` with :math:`1 - \alpha`
@@ -108,12 +108,12 @@ def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Scal
     return 2 / q * lag * x / (1 + x)
 
 
-def gain(start: Scalar, z: Scalar) -> Scalar:
+def gain(start: Scalar, z: Scalar) -> Float[Array, "..."]:
     r"""Theorem 3, :math:`r_{l/l'}(t) = r_{l/l'}(0)\,\chi_l`, :math:`\chi_l = e^{2 z_l}`."""
     return start * jnp.exp(2 * z)
 
 
-def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Scalar:
+def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Float[Array, "..."]:
     r"""Share of Theorem 3's growth of a relative gain that a decoder's memory takes away, to first order in eta_Z / eta_Y.
 
     It is :math:`\tfrac16 \frac{\eta_Z}{\eta_Y} u^2 f_{l'}^2`, with :math:`f_{l'}` of the other token (derived from
@@ -123,7 +123,7 @@ def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Scalar:
     return jnp.square(u * f) / (6 * ratio)
 
 
-def partner(z: Scalar, odds: Scalar) -> Scalar:
+def partner(z: Scalar, odds: Scalar) -> Float[Array, "..."]:
     r"""Logit of another distinct token of the class, from the dominant one's: :math:`(1 - e^{-2z_l})/P_l^2` is the same for both.
 
     Args:
@@ -133,7 +133,7 @@ def partner(z: Scalar, odds: Scalar) -> Scalar:
     return -0.5 * jnp.log1p(odds**2 * jnp.expm1(-2 * z))
 
 
-def suppressed(b: Scalar, odds: Scalar, per_query: Scalar) -> Scalar:
+def suppressed(b: Scalar, odds: Scalar, per_query: Scalar) -> Float[Array, "..."]:
     r"""Attention on the common token, among it and one distinct token, when :math:`z_d = B`, :math:`z_c = -K_m B`."""
     share = odds * jnp.exp(-(1 + per_query) * b)
     return share / (1 + share)

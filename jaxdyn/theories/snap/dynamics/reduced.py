@@ -143,8 +143,10 @@ def solve(
         return pace * z_rate, pace * b_rate
 
     # solved from the start
-    y0 = (start, jnp.zeros(len(problem.p), jnp.float64))
-    y0, args = (y0, (problem, until)) if memory is None else ((*y0, jnp.zeros_like(problem.p)), (problem, until, memory))
+    plain = (start, jnp.zeros(len(problem.p), jnp.float64))
+    y0: tuple
+    args: tuple
+    y0, args = (plain, (problem, until)) if memory is None else ((*plain, jnp.zeros_like(problem.p)), (problem, until, memory))
     sol = flow.solve(field, y0, xs, args, solver="dopri8", rtol=rtol, atol=1e-14, max_steps=max_steps)
     return Path(jnp.where(xs > until, xs - until, xs), sol.ys[0], sol.ys[1], sol.status)
 

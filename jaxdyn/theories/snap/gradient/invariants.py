@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, train
+from jaxdyn import flow, plotting, stats, train
 from jaxdyn.theories.snap import model, tasks
 
 SAMPLES = 6  # records after the start; a multiple of FASTER, so that the flow is recorded at a third of its time
@@ -134,7 +134,7 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def drift(ds: xr.Dataset, name: str) -> xr.DataArray:
+def drift(ds: stats.Labelled, name: str) -> xr.DataArray:
     """Largest change of a conserved quantity at any time over its largest size, of each run."""
     predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
     axis = predicted.dims[-1]
@@ -159,7 +159,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     for ax, (path, bound) in zip(fig.subplots(1, 2), BOUNDS.items(), strict=True):
         for (name, text), color in zip(NAMES.items(), plotting.CYCLE, strict=False):
             predicted, measured = (ds[f"{side}_{name}"].sel(path=path) for side in ("predicted", "measured"))
-            axis = predicted.dims[-1]
+            axis = str(predicted.dims[-1])
             error = (abs(measured - predicted).max(axis) / abs(predicted).max(axis)).isel(time=slice(1, None))
             plotting.band(ax, error.time, np.maximum(error, 1e-18), text, color)
         ax.axhline(bound, color=plotting.COLORS["failed"], linestyle=":", label="bound")

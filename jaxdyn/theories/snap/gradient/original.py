@@ -227,8 +227,8 @@ def judge_single(ds: xr.Dataset) -> list[jd.Check]:
 
 def ordering(ds: xr.Dataset) -> xr.DataArray:
     """Spearman's rank correlation of the tokens' gains in logits at the end, class by class; 0 where none is predicted."""
-    gains = [ds[f"{side}_gain"].isel(after=-1) for side in ("predicted", "measured")]
-    return stats.spearman(*gains, "own").where(gains[0].std("own") != 0, 0.0)
+    predicted, measured = (ds[f"{side}_gain"].isel(after=-1) for side in ("predicted", "measured"))
+    return stats.spearman(predicted, measured, "own").where(predicted.std("own") != 0, 0.0)
 
 
 def judge_factored(ds: xr.Dataset) -> list[jd.Check]:

@@ -109,7 +109,7 @@ def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
     one = tasks.random_task(key, s.tokens, s.classes, s.distinct, common, queries=s.queries, weights=s.weights)
     unit = jnp.logspace(*DECADES, SAVES, dtype=jnp.float64)
     ts = s.classes * jnp.concatenate([jnp.zeros(1), unit])
-    rate = model.Params(1.0, 1 / s.ratio)
+    rate = model.Params._make((1.0, 1 / s.ratio))
     solution = flow.gradient_flow(model.loss, model.zeros(one), ts, one, rate=rate, solver="dopri8")
     ys = jax.tree.map(lambda leaf: leaf[1:], solution.ys)
     # the pressure on the distinct tokens along it, and in closed form

@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.snap import random_laws
 from jaxdyn.theories.snap.scan import random_laws_flow
 from jaxdyn.theories.snap.scan.random_laws_flow import ALONE
@@ -85,7 +85,7 @@ def _grown(ds: xr.Dataset) -> xr.DataArray:
     return grown.mean([d for d in ("class", "other", "per_query") if d in grown.dims])
 
 
-def judge_plateau(ds: xr.Dataset) -> list[jd.Check]:
+def judge_plateau(ds: stats.Labelled) -> list[jd.Check]:
     """The shortfall at equal logits of the dominant token at ratios next to one another, and the law's at these logits."""
     jd.need(ds, ratio=2)
     ds = ds.sortby("ratio")

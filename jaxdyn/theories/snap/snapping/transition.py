@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.snap.snapping.common_pair_flow import QUICK, SOURCE, TESTED, trial
 
 FAST = 5.0  # eta_Y / eta_Z from where the decoder counts as much the faster
@@ -21,7 +21,7 @@ SOONER = "transition over that at twice the attention's rate, slow decoder"
 LAW = "transition against that of the law with memory, relative"
 
 
-def transition(b: xr.DataArray) -> xr.DataArray:
+def transition(b: stats.Labelled) -> xr.DataArray:
     """Logarithm of the time at which d ln B / d ln t first falls below 1, from the first save on, which lie at doubled times."""
     slope = np.log(b).diff("time") / np.log(2)
 

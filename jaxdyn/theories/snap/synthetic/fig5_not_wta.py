@@ -6,6 +6,8 @@ The runs are those of ``syn.py``. The prediction side of ``snap.fig5`` is an ind
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -36,7 +38,7 @@ def judge_fig5(ds: xr.Dataset) -> list[jd.Check]:
     return checks
 
 
-def effective_tokens(attention: xr.DataArray) -> xr.DataArray:
+def effective_tokens(attention: stats.Labelled) -> xr.DataArray:
     """How many tokens share the attention: the exponential of its entropy."""
     return np.exp(-(attention * np.log(attention.clip(1e-30))).sum("token", min_count=1))
 
@@ -124,7 +126,7 @@ def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
     panels[0].set_ylabel("attention among own tokens")
 
 
-OTHERS = {"attention does not move": jd.off(STILL), "the winner takes all": ONE_WINNER}
+OTHERS: dict[str, Any] = {"attention does not move": jd.off(STILL), "the winner takes all": ONE_WINNER}
 SHARES = (
     r"Final attention on each of a class's own tokens against its frequency, both as shares of the own tokens; a panel "
     r"for each $\eta_Y/\eta_Z$. Dots and band: median and central 90% over classes and seeds; line: Theorem 3, median. Dashed: "

@@ -12,6 +12,7 @@ What the optimizer changes in the synthetic runs of ``syn.py``: Adam's attention
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -206,7 +207,7 @@ study = jd.Study(
     r"seeds. The classes overlap beyond the theorems' assumption $K\|E\| < 1$: for two classes $K\|E\|$ is 1.44.",
     evidence="network",
 )
-BY_LAW = {"attention does not move": jd.off(STILL), "a decoder that never saturates": UNSATURATED}
+BY_LAW: dict[str, Any] = {"attention does not move": jd.off(STILL), "a decoder that never saturates": UNSATURATED}
 
 
 FIG6_LR_EFFECT_CLAIMS = (

@@ -144,7 +144,7 @@ def by_rows(ds: xr.Dataset) -> xr.DataArray:
     return e / e.sum("token", skipna=False)
 
 
-def own_and_other(x: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+def own_and_other(x: xr.DataArray) -> tuple[xr.DataArray, ...]:
     """Means over classes with their own query, and over all pairs of a class and another's query."""
     own = xr.DataArray(np.eye(x.sizes["class"]), dims=("class", "query"))
     return tuple((x * part).sum(("class", "query"), skipna=False) / part.sum() for part in (own, 1 - own))
