@@ -61,8 +61,7 @@ Source: arXiv:2410.01779, composed solutions; the sharing and the law of decay: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -294,7 +293,7 @@ def _nu_i() -> Complex[Array, "3 2"]:
     return nu_nodes(jnp.asarray(1j, jnp.complex128))
 
 
-def _blocks(block: Callable[..., Inexact[Array, "3 m"]], *numbers: Inexact[Array, " n *_"]) -> Blocks:
+def _blocks(block: Any, *numbers: Inexact[Array, " n *_"]) -> Blocks:
     """One block for each pair of frequencies, with r_kkk = 1."""
     columns = jax.vmap(block)(*numbers)
     return columns * columns.shape[-1] ** (-1 / 3)
@@ -409,9 +408,7 @@ def memory(group: Abelian) -> Element:
     return semiring.scaled(semiring.multiply(*memory_factors(group)), group.order**-2)
 
 
-def energy(
-    pairs: int | Int[np.ndarray, "*m"], carriers: int | Num[np.ndarray | Array, "*m"], real: int = 0
-) -> Float[np.ndarray | Array, "*m"]:
+def energy(pairs: int | Int[np.ndarray, "*m"], carriers: int | Num[np.ndarray | Array, "*m"], real: int = 0) -> Float[Any, "*m"]:
     r"""Fourier norm squared of :math:`z_{F4/6}`; with as many carriers as pairs, of :math:`z_{F6}`.
 
     .. math:: E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} \frac{n - n_6}{n_6}
@@ -441,7 +438,7 @@ def rise(group: Abelian, means: Float[Array, "*n k"]) -> Float[Array, "*n"]:
     return 2 * jnp.sum(jnp.square(means), -1) / group.order
 
 
-def trained_norm(group: Abelian, energy: float | Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
+def trained_norm(group: Abelian, energy: float | Float[Array, "*n"]) -> Float[Array, "*n"]:
     r"""Squared norm of the weights in the code's scale, from the Fourier norm in the paper's: :math:`d\,(2d)^{-2/3} E`."""
     return group.order * (2 * group.order) ** (-2 / 3) * jnp.asarray(energy)
 
