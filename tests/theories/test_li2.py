@@ -75,7 +75,7 @@ def flat(d: training.Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Samples and labels in their order without padding, and which are trained on."""
     samples, labels = np.asarray(d.samples).reshape(-1, 2), np.asarray(d.labels).ravel()
     every = samples.max() + 1
-    return samples[: every**2], labels[: every**2], np.arange(every**2) < int(d.count)
+    return samples[: every**2], labels[: every**2], np.arange(every**2) < int(d.used)
 
 
 TRAIN, DATA = jax.jit(training.train, static_argnums=(0, 2)), jax.jit(training.data, static_argnums=0)
@@ -229,7 +229,7 @@ def test_held_out_pairs_are_all_the_others(group, share, x64):
     d, _ = start(s)
     samples, labels, known = flat(d)
     order = parse(group).order
-    assert int(d.count) == known.sum() == round(share * order**2)
+    assert int(d.used) == known.sum() == round(share * order**2)
     np.testing.assert_array_equal(np.sort(samples @ [order, 1]), np.arange(order**2))  # each pair once, on one side only
     np.testing.assert_array_equal(labels, np.asarray(parse(group).table)[tuple(samples.T)])
     np.testing.assert_array_equal(np.asarray(d.number).ravel(), np.arange(d.number.size))
@@ -245,7 +245,7 @@ def test_padding_and_held_out_pairs_do_not_count(objective, x64):
     spoiled = d._replace(
         samples=jnp.where((d.number >= 121)[..., None], 3, d.samples), labels=jnp.where(d.number >= 121, 5, d.labels)
     )
-    held = d._replace(labels=jnp.where(d.number >= d.count, 5, d.labels))
+    held = d._replace(labels=jnp.where(d.number >= d.used, 5, d.labels))
     for name, value in OBSERVE(p, d, s).items():
         np.testing.assert_array_equal(OBSERVE(p, spoiled, s)[name], value)
         assert (OBSERVE(p, held, s)[name] == value) == name.startswith("train")
@@ -304,7 +304,7 @@ def test_a_run_that_knows_the_rest_stays_as_it_is_from_that_record_on(x64):
 
 def test_watch_has_the_weights_now_and_at_the_record_before(x64):
     s = dataclasses.replace(SMALL, epochs=4, every=2)
-    run = trained(s, lambda now, before, d: {"now": now.w, "before": before.w, "count": d.count})
+    run = trained(s, lambda now, before, d: {"now": now.w, "before": before.w, "count": d.used})
     np.testing.assert_array_equal(run.curves["before"][1:], run.curves["now"][:-1])
     np.testing.assert_array_equal(run.curves["before"][0], run.curves["now"][0])
     np.testing.assert_array_equal(run.curves["now"][-1], run.params.w)
@@ -319,7 +319,7 @@ def test_critical_shares_are_in_units_of_the_critical_one(group, share):
     s = Training(group=group, share=1.1, critical=True)
     np.testing.assert_allclose(s.pairs, 1.1 * share, rtol=1e-12)
     d = DATA(s, KEY)
-    assert int(d.count) == round(1.1 * share * parse(group).order ** 2)
+    assert int(d.used) == round(1.1 * share * parse(group).order ** 2)
     assert dataclasses.replace(s, critical=False, share=0.3).pairs == 0.3
 
 
