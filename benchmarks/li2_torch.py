@@ -167,7 +167,7 @@ def same_steps(epochs: int = 10) -> float:
     run, start = our_trainer(order, hidden, share, epochs)
     data, state = start(0)
     ours = run(data, state).params
-    pairs = np.asarray(data.samples).reshape(-1, 2)[: int(data.count)].astype(np.int64)
+    pairs = np.asarray(data.samples).reshape(-1, 2)[: int(data.used)].astype(np.int64)
     torch.set_num_threads(1)
     epoch, layers = torch_state(order, [np.array(x) for x in state.params], pairs)
     for _ in range(epochs):
