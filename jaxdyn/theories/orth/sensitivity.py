@@ -62,7 +62,8 @@ def trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     whole: dict[str, Any] = {"queries": np.float64(1), "nodes": np.float64(2)}
     one = one_block.OneBlock(attention=s.attention, phi=s.phi, ratio=s.ratio, horizon=s.horizon, **whole)
     params, block, batch = one_block.build(one, k_build)
-    assert block.tokens is not None and block.queries is not None, "the block has embeddings"
+    assert block.tokens is not None, "its tokens have embeddings"
+    assert block.queries is not None, "and so have its queries"
     frame = jnp.concatenate([block.tokens, block.queries], 1)
     random = jax.random.normal(k_random, (2, *frame.shape), frame.dtype) / frame.shape[0] ** 0.5
     u = mixed(mixed(frame, random[0], s.floor), random[1], s.epsilon)
