@@ -495,7 +495,9 @@ def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
     refused(["report", finished[3], "--report", tmp_path], "Is a directory")
     for target in (tmp_path / "file" / "page.html", tmp_path):
         code, out, err = jaxdyn(*verify("toy.decay", "--report", target, "--json"))
-        assert code == 2 and out == "" and err.startswith("jaxdyn: cannot write to") and err.count("\n") == 1, "before any work"
+        *waiting, last = err.splitlines()  # a slow machine says that it still works
+        assert code == 2 and out == "" and last.startswith("jaxdyn: cannot write to"), err
+        assert all(line.endswith("so far") for line in waiting), "before any work"
     assert not Path("report").exists() and (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
