@@ -85,6 +85,15 @@ def test_published_numbers_have_a_curve_for_each_layer():
     assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
 
 
+@pytest.mark.parametrize("epochs", [1, 8, 20])
+def test_fig6_trains_as_many_passes_as_it_is_asked_for(script, monkeypatch, epochs):
+    fig6, run = script("joma_fig6"), training_run.TrainingRun
+    for windows in (12, 16, 23, 105, 2983):
+        monkeypatch.setattr(run, "epoch", windows)
+        s = fig6.setting(run(steps=1, every=1), "topics", 1, 1e-3, epochs, 12)
+        assert abs(s.steps - epochs * windows) <= s.every / 2 and s.every <= windows / 12
+
+
 @pytest.mark.slow
 def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
