@@ -53,7 +53,7 @@ def curves(ds: xr.Dataset, form: str) -> dict[str, xr.DataArray]:
 
 def spread(values: xr.DataArray, reference: float | str | None) -> dict[str, float | str | None]:
     """Mean and standard deviation over seeds, next to the reference."""
-    return {"mean": float(values.mean()), "sd": float(values.std(ddof=1)), "reference": reference}
+    return {"mean": float(values.mean()), "sd": experiment.deviation(values), "reference": reference}
 
 
 def paper_rows(ds: xr.Dataset) -> list[dict]:

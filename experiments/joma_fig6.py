@@ -89,7 +89,7 @@ def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:
                     "paper best loss": paper.BEST_LOSS.get((layers, lr)),
                     **mean,
                     "return": float(np.mean(back)),
-                    "return sd": float(np.std(back, ddof=1)) if len(back) > 1 else None,
+                    "return sd": experiment.deviation(back),
                     **{f"paper {k}": published.get(k) for k in ("start", "min", "end")},
                 }
             )
