@@ -231,3 +231,14 @@ def test_a_series_is_written_resumed_and_probed(script, tmp_path, capsys):
     page = (tmp_path / "probe" / "index.html").read_text(encoding="utf-8")
     assert "3 checkpoints, up to step2" in page and "unseen.txt" in page
     capsys.readouterr()
+
+
+@pytest.mark.slow
+def test_the_overview_of_scan_and_snap_is_computed_tabulated_and_drawn(script, tmp_path, capsys):
+    """A class's law has the weight .6 of a common token and 1 of its own: attention starts at it, and then prefers its own."""
+    assert experiment.main(script("snap_overview").run, None, ["--out", str(tmp_path)], {}) == 0
+    rows = read(tmp_path / "panels.csv")
+    common, share = ([float(row[name]) for row in rows] for name in ("common token", "share of the dominant one"))
+    assert common[0] == pytest.approx(0.6 / 1.6) and common == sorted(common, reverse=True) and share == sorted(share)
+    assert common[1] < common[0] / 2 and (tmp_path / "overview.png").stat().st_size > 10_000
+    capsys.readouterr()
