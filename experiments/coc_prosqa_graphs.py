@@ -55,10 +55,10 @@ def run(scale: str, out: Path, data: list[str] | None = None) -> None:
     """Draw and load, print and draw."""
     files = data or []
     apart = len({Path(file).name for file in files}) == len(files)  # two files of one name are told apart by their folders
-    sets = {Path(file).name if apart else file: prosqa.load(file) for file in files}
+    sets = [(Path(file).name if apart else file, prosqa.load(file)) for file in files]
     names = {"released": "corrected pseudo-code", "printed": "printed pseudo-code", "balanced": "balanced"}
-    sets |= {name: prosqa.draw(0, COUNTS[scale], variant) for variant, name in names.items()}
-    lines = [row(name, problems) for name, problems in sets.items()]
+    sets += [(name, prosqa.draw(0, COUNTS[scale], variant)) for variant, name in names.items()]
+    lines = [row(name, problems) for name, problems in sets]
     printed = {"graphs": "printed table", "problems": sum(published.SETS["ProsQA"])}
     for key, value in published.GRAPHS.items():
         printed |= {key: value, f"{key} +-": None}

@@ -52,10 +52,10 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 def rules(data: str | None) -> list[dict]:
     """A line for each set of graphs: accuracy of the rules."""
-    sets = {variant: prosqa.draw(0, GRAPHS, variant) for variant in ("released", "balanced")}
+    sets = [(variant, prosqa.draw(0, GRAPHS, variant)) for variant in ("released", "balanced")]
     if data is not None:
-        sets[data] = prosqa.load(data)
-    return [{"graphs": name} | {k: 100 * v for k, v in prosqa.shortcuts(problems).items()} for name, problems in sets.items()]
+        sets.append((data, prosqa.load(data)))
+    return [{"graphs": name} | {k: 100 * v for k, v in prosqa.shortcuts(problems).items()} for name, problems in sets]
 
 
 def draw(ds: xr.Dataset, fig: Figure) -> None:

@@ -35,7 +35,7 @@ def metric_rows(ds: xr.Dataset) -> list[dict]:
             {
                 "width": int(width),
                 "off-diagonal / diagonal": float(one.own_ratio.mean()),
-                "sd": float(one.own_ratio.std(ddof=1)),
+                "sd": experiment.deviation(one.own_ratio),
                 "exact mean": float(one.predicted_ratio[0]),
                 "check": METRIC_CHECK.get(int(width)),
                 "diagonal / (q kappa)": float(one.measured_diagonal.mean()),
@@ -57,7 +57,7 @@ def flow_rows(worst: xr.DataArray) -> list[dict]:
             values = worst.sel(kind=kind, width=width)
             row |= {
                 kind: float(values.mean()),
-                f"{kind}: sd": float(values.std(ddof=1)),
+                f"{kind}: sd": experiment.deviation(values),
                 f"{kind}: check": checks[kind].get(int(width)),
             }
         rows.append(row)

@@ -37,7 +37,7 @@ ROWS = {
 COLORS = ("third", "fifth", "measured", "theory")
 OPTIONS = {
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 5)"},
-    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 6000; 12000 at --scale paper)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training, a multiple of 12 (default: 6000; 12000 at --scale paper)"},
     "--only": {"metavar": "ROW", "choices": tuple(ROWS), "help": "one row of the table (default: all)"},
 }
 
@@ -45,12 +45,14 @@ OPTIONS = {
 def train(scale: str, out: Path, fields: dict, only: str | None) -> dict[str, xr.Dataset]:
     """One sweep a row, each in a folder of its own; a finished seed is not trained again."""
     fields = dict(fields)
-    seeds, steps = fields.pop("seeds"), fields.pop("steps")
+    seeds, (every, rest) = fields.pop("seeds"), divmod(fields.pop("steps"), fields["records"])
+    if rest or every < 1:
+        raise jd.UsageError(f"--steps {every * fields['records'] + rest} is not allowed: it is a multiple of {fields['records']}")
     runs = {}
     for place, (name, change) in enumerate(ROWS.items()):
         if only in (None, name):
             rate = RATES[scale][change.get("optimizer", "adam")]
-            grid = jd.grid(linear_mlp.Contrastive, lr=rate, every=steps / fields["records"], **fields, **change)
+            grid = jd.grid(linear_mlp.Contrastive, lr=rate, every=every, **fields, **change)
             runs[name] = experiment.sweep(out, f"row{place}", linear_mlp.trial, grid, seeds, chunk=1 if scale == "paper" else 8)
     return runs
 

@@ -53,7 +53,7 @@ def curves(ds: xr.Dataset, form: str) -> dict[str, xr.DataArray]:
 
 def spread(values: xr.DataArray, reference: float | str | None) -> dict[str, float | str | None]:
     """Mean and standard deviation over seeds, next to the reference."""
-    return {"mean": float(values.mean()), "sd": float(values.std(ddof=1)), "reference": reference}
+    return {"mean": float(values.mean()), "sd": experiment.deviation(values), "reference": reference}
 
 
 def paper_rows(ds: xr.Dataset) -> list[dict]:
@@ -118,7 +118,7 @@ def run(scale: str, out: Path) -> None:
     """Train under descent and under Adam, print the tables, draw, and save the data."""
     descent = jd.grid(Classes, data=list(DATA), every=EVERY)
     ds = experiment.sweep(out, "descent", fig2_trial, descent, SEEDS[scale])
-    adam = experiment.sweep(out, "adam", fig2_trial, descent.replace(**UNDER_ADAM), SEEDS[scale])
+    adam = experiment.sweep(out, "adam", fig2_trial, descent.replace(**UNDER_ADAM.breach), SEEDS[scale])
     experiment.table(out, "estimate", paper_rows(ds), f"Estimate with constant mean attention, {SEEDS[scale]} seeds")
     experiment.table(out, "forms", form_rows(ds, adam), "Estimates at step 2000")
     experiment.figure(out, "joma_fig2", lambda fig: draw(ds, fig), (8.0, 5.5))

@@ -26,7 +26,7 @@ def rows(ds):
                 "data": str(kind),
                 "attention": "learns" if ratio else "frozen",
                 "V": float(end.measured_srank_v.mean()),
-                "sd": float(end.measured_srank_v.std()),
+                "sd": experiment.deviation(end.measured_srank_v),
                 "paper V": PAPER.get((str(kind), float(ratio))),
                 "theory V": float(end.predicted_srank_v.mean()),
                 "dV/dt": float(end.measured_srank_rate.mean()),

@@ -44,19 +44,23 @@ OPTIONS = {
     "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "numbers of layers (default: 1 3; up to 10 at --scale paper)"},
     "--lr": {"type": float, "nargs": "+", "metavar": "RATE", "help": "learning rates (default: those of the figure)"},
     "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 1 2 3)"},
-    "--epochs": {"type": int, "metavar": "N", "help": "passes over the text (default: 8; 20 at --scale paper)"},
+    "--epochs": {
+        "type": int,
+        "metavar": "N",
+        "help": "passes over the text, to a record (default: 8; 20 at --scale paper)",
+    },
 }
 
 
 def setting(
     base: training_run.TrainingRun, source: str, layers: int, lr: float, epochs: int, records: int
 ) -> training_run.TrainingRun:
-    """The setting of one run: ``records`` of them an epoch."""
+    """The setting of one run: ``records`` or more an epoch, and its end at the record nearest to that of the epochs."""
     s = dataclasses.replace(base, text=source, layers=layers, lr=lr)
     every = s.epoch // records
     if every < 1:
         raise UsageError(f"the text {source} is too short: {s.epoch} windows an epoch, {records} or more are needed")
-    return dataclasses.replace(s, steps=every * records * epochs, every=every)
+    return dataclasses.replace(s, steps=every * round(s.epoch * epochs / every), every=every)
 
 
 def dip(steps: np.ndarray, entropy: np.ndarray) -> dict[str, float]:
@@ -85,7 +89,7 @@ def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:
                     "paper best loss": paper.BEST_LOSS.get((layers, lr)),
                     **mean,
                     "return": float(np.mean(back)),
-                    "return sd": float(np.std(back, ddof=1)) if len(back) > 1 else None,
+                    "return sd": experiment.deviation(back),
                     **{f"paper {k}": published.get(k) for k in ("start", "min", "end")},
                 }
             )

@@ -12,8 +12,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.nanda.progress import STUDY, times
+from jaxdyn.theories.nanda.progress import STUDY, Training, times
 from jaxdyn.theories.nanda.published import PHASES
 
 LOSSES = (("train", "control"), ("test", "measured"), ("restricted", "theory"), ("excluded", "third"))
@@ -53,7 +54,7 @@ def draw(ds: xr.Dataset, published: bool, fig: Figure) -> None:
 
 def run(scale: str, out: Path) -> None:
     """Train, print, draw, save."""
-    grid, seeds = (STUDY.paper, STUDY.paper_seeds) if scale == "paper" else (STUDY.quick.replace(p=53), STUDY.seeds)
+    grid, seeds = (STUDY.paper, STUDY.paper_seeds) if scale == "paper" else (jd.grid(Training, p=53), STUDY.seeds)
     ds = experiment.sweep(out, f"nanda_{scale}", STUDY.trial, grid, seeds, chunk=1)
     borders = ", ".join(f"{name} from {epoch}" for name, epoch in PHASES.items())
     experiment.table(out, f"nanda_{scale}_seeds", rows(ds), f"published phases at p = 113, in epochs: {borders}")

@@ -70,7 +70,7 @@ def law_rows(ds: xr.Dataset) -> list[dict]:
             ("another token", mean.sel(token="other").mean(), error.sel(token="other"), exact.sel(token="other"), other),
             ("target in the flow", None, None, in_flow.sel(token="target"), flow),
             ("exponent of the flow", None, None, flow_exponent, exponent),
-            ("reversed target", one.measured_test.max(), one.measured_test.std(), one.predicted_test.max(), 1e-3),
+            ("reversed target, largest", one.measured_test.max(), None, one.predicted_test.max(), 1e-3),
         ):
             numbers = {"SGD": ours, "s.e.": spread, "law": theory, "reference": reference}
             rows.append({"t": int(t), "quantity": name} | {k: None if v is None else f"{float(v):.6g}" for k, v in numbers.items()})
@@ -96,7 +96,8 @@ def shared_rows(ds: xr.Dataset) -> list[dict]:
     for eta in ds.eta.values:
         p = ds.measured_share.sel(eta=eta).isel(record=-1)
         share = (p / p.sum("target")).isel(target=0)
-        numbers = {"share": share.mean(), "sd": share.std(), "sqrt(eta)/4": eta**0.5 / 4, "both together": p.sum("target").mean()}
+        numbers = {"share": share.mean(), "sd": share.std(ddof=1), "sqrt(eta)/4": eta**0.5 / 4}
+        numbers["both together"] = p.sum("target").mean()
         rows.append({"eta": float(eta)} | {name: float(v) for name, v in numbers.items()})
     return rows
 

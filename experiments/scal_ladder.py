@@ -49,7 +49,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
             "tokens": float(best.tokens.sel(width=width, budget=budget).max()),
             "rate": float(best.rate.sel(width=width, budget=budget).max()),
             "test loss": float(best.measured_loss.sel(width=width, budget=budget, part="test").mean()),
-            "sd over seeds": float(best.measured_loss.sel(width=width, budget=budget, part="test").std()),
+            "sd over seeds": experiment.deviation(best.measured_loss.sel(width=width, budget=budget, part="test")),
             "one schedule": float(best.measured_undecayed.sel(width=width, budget=budget, part="test").mean()),
         }
         for i, width in enumerate(ds.width.values)

@@ -71,7 +71,7 @@ def draw(ds, fig):
 
 def run(scale: str, out: Path) -> None:
     grid = jd.grid(Laws, classes=2, distinct=DISTINCT[scale], common=0.6, eta_z=200.0)
-    ds = experiment.sweep(out, "run", trial, grid, 1).isel(seed=0).sel(form="derived")
+    ds = experiment.sweep(out, "run", trial, grid, 1).isel(seed=0)
     experiment.table(out, "panels", list(rows(ds)), "The four panels in numbers (first class)")
     experiment.figure(out, "overview", lambda fig: draw(ds, fig), (9.0, 5.0))
     experiment.save(out, "overview", ds)

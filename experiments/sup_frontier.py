@@ -91,7 +91,7 @@ def attention(ds: xr.Dataset) -> list[dict]:
         x = 100 * ds.seen.sel(thought=i).transpose("seed", "graph", "edge").values
         for name, here in edge_groups(ds, i).items():
             means = np.array([run[group].mean() for run, group in zip(x, here, strict=True)])
-            line = {"step": i, "edges": name, "mean": means.mean(), "deviation": x[here].std()}
+            line = {"step": i, "edges": name, "mean": means.mean(), "deviation": experiment.deviation(x[here])}
             line |= {"lowest run": means.min(), "highest run": means.max()}
             mean, deviation = (100 * v / published.HEADS for v in published.ATTENTION[name][i - 1])
             lines.append(line | {"paper mean": mean, "paper deviation": deviation})

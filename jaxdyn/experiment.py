@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from rich.console import Console
@@ -31,7 +32,7 @@ from jaxdyn.plotting import STYLE, finish
 
 WIDE = 200
 
-__all__ = ["figure", "main", "record", "save", "sweep", "table"]
+__all__ = ["deviation", "figure", "main", "record", "save", "sweep", "table"]
 
 
 def main(
@@ -111,6 +112,12 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
     writer.writeheader()
     writer.writerows(rows)
     atomic_write(out / f"{name}.csv", text.getvalue())
+
+
+def deviation(values: Any) -> float | None:
+    r"""The deviation of runs, :math:`\sqrt{\sum_i(x_i - \bar x)^2/(n - 1)}`; None for one run, of which it is not known."""
+    x = np.asarray(values, float).ravel()
+    return float(np.std(x, ddof=1)) if x.size > 1 else None
 
 
 def figure(

@@ -29,7 +29,7 @@ WITH = {  # they come with it
     "pandas": "xarray",
     "traitlets": "anywidget",
 }
-EXTRAS = ("completion", "dask", "explore", "models", "suite", "testing", "text")
+EXTRAS = ("completion", "dask", "docs", "explore", "models", "suite", "testing", "text")
 
 
 def names(requirements):

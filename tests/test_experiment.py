@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -99,6 +100,17 @@ def test_a_table_is_printed_and_written(tmp_path, capsys):
         read = list(csv.DictReader(file))
     assert [r["case"] for r in read] == ["a", "b"]
     assert float(read[0]["ours"]) == 0.123456789 and read[1]["paper"] == "", "all digits, and an empty cell for None"
+
+
+def test_the_deviation_of_runs_is_that_of_a_sample():
+    assert experiment.deviation([1.0, 2.0, 4.0]) == pytest.approx((7 / 3) ** 0.5)  # by hand: 16/9 + 1/9 + 25/9 over 2
+    assert experiment.deviation(np.array([[3.0]])) is None
+
+
+def test_experiments_leave_deviations_to_it():
+    scripts = (Path(__file__).parents[1] / "experiments").glob("*.py")
+    texts = {script.name: script.read_text(encoding="utf-8") for script in scripts}
+    assert {name: found for name, text in texts.items() if (found := re.findall(r"std\((?!.*ddof=1).*", text))} == {}
 
 
 def test_a_figure_written_twice_is_the_same_bytes(tmp_path):

@@ -179,7 +179,8 @@ def test_figures_are_drawings_by_themselves(folder):
     root = ET.fromstring(made["figures/snap.memory.svg"])
     assert root.tag == "{http://www.w3.org/2000/svg}svg" and float(root.get("width")) > 100
     assert all(f"`jaxdyn verify {name}`" in page and f"](figures/{name}.svg)" in page for name in library.shown())
-    assert "](figures/snap.memory.svg)" not in page and "<!-- figure snap.memory: " in (DOCS / "findings.md").read_text("utf-8")
+    findings = (DOCS / "findings.md").read_text(encoding="utf-8")
+    assert "](figures/snap.memory.svg)" not in page and "<!-- figure snap.memory: " in findings
 
 
 def test_a_figure_that_is_missing_is_named_unless_its_claim_was_skipped(folder):

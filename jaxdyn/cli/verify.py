@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import html
+import itertools
 import math
 import sys
 import time
@@ -153,15 +154,9 @@ def _fitting(tasks: list[Task], folder: Path, end: float, workers: int) -> list[
     if end == math.inf:
         return tasks
     left = terminal.FITTING * (end - time.monotonic()) - (terminal.STARTING if workers > 1 else 0)
-    done = [task for task in tasks if is_concluded(folder, task.claim)]
-    each = _besides(tasks, done)
-    return tasks_within(tasks, workers * left, each, program_keys(done), longest=left)
-
-
-def _besides(tasks: Sequence[Task], done: Sequence[Task]) -> list[float]:
-    """Expected seconds of each task besides its programs; ``done`` are those with stored conclusions."""
-    read = {task.claim.id for task in done}
-    return [terminal.READING if task.claim.id in read else terminal.JUDGING for task in tasks]
+    done = [is_concluded(folder, task.claim) for task in tasks]
+    each = [terminal.READING if one else terminal.JUDGING for one in done]
+    return tasks_within(tasks, workers * left, each, program_keys(list(itertools.compress(tasks, done))), longest=left)
 
 
 def _first(tasks: Sequence[Task], folder: Path, scale: str, same: Collection[str], concluded: Callable[[Result], None]) -> None:
@@ -213,7 +208,15 @@ def _planned(chosen: list[Task], tasks: list[Task], progress: Progress, workers:
     return plan
 
 
+def _say_if_late(plan: Plan, progress: Progress, until: float, began: float, minutes: float | None) -> None:
+    """Say that the time is over before anything is run, so that only what is stored is judged."""
+    now = time.monotonic()
+    if minutes is not None and now > until and plan.done < plan.runs:
+        progress.say(terminal.too_late(now - began, minutes))
+
+
 def _traced_plan(chosen: list[Task], progress: Progress, until: float, **options: Any) -> Plan:
+    """The plan of the tasks that are traced in their share of the time; that many programs must be traced is said before."""
     unknown = len(untraced(p for task in chosen for r in task.requests for p in r.programs.values()))
     if unknown >= MANY:
         progress.say(f"tracing {plural(unknown, 'program')} once, to plan the runs")
@@ -290,7 +293,7 @@ def verify_command(
             chosen = _fitting(tasks, folder, end, count)
             if workers is None and sum(task_costs(chosen).values()) < SOON:
                 count = 1  # they end before a worker would have imported everything
-            # run and judge
+            # run and judge, with one chunk more than workers in the pool, so that none waits for this process
             with executor(count, cluster, cards) as (pool, count):
                 if cluster or cards:
                     page.device = _device_of_workers(count, cluster)
@@ -300,12 +303,10 @@ def verify_command(
                     _first(chosen, folder, scale, same, page.concluded)
                 plan = _planned(chosen, tasks, progress, count, until, scale=scale, store=folder, pool=pool)
                 page.chosen = len(plan.tasks)
-                if minutes is not None and time.monotonic() > until and plan.done < plan.runs:
-                    progress.say(terminal.too_late(time.monotonic() - began, minutes))
-                at_once = count + 1 if cluster is None else None  # one more than workers, so that none waits for this process
+                _say_if_late(plan, progress, until, began, minutes)
                 versions = {t.claim.id: version_of_claim(t.claim) for t in plan.tasks}  # now: files may be edited in the meantime
                 conclude_task = functools.partial(_conclude_task, pool, folder, same, versions)
-                run_plan(plan, pool, progress, conclude_task, page.concluded, at_once, until)
+                run_plan(plan, pool, progress, conclude_task, page.concluded, None if cluster else count + 1, until)
         with Progress("writing the report"):
             whole = page.write()
             if csv is not None:

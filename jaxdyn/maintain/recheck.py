@@ -19,7 +19,7 @@ import numpy as np
 from jaxdyn.cli.pool import of_processes, processes
 from jaxdyn.engine.base.devices import elsewhere
 from jaxdyn.engine.base.failure import Failure
-from jaxdyn.engine.base.reference import Ref
+from jaxdyn.engine.base.reference import Ref, resolve
 from jaxdyn.engine.programs import direct
 from jaxdyn.engine.programs.chunk import Chunk, Program
 from jaxdyn.engine.programs.program import run_chunk
@@ -75,22 +75,32 @@ def recheck(folder: Path, before: float, day: datetime.date, workers: int = 2) -
         A program, its runs, and the names of the arrays that are not the same bits.
     """
     shards = [path for path in sorted(folder.glob("shards/*/*.nc")) if path.stat().st_mtime < before]
-    chosen = [stored_chunk(path) for path in shards if drawn(path.parent.name, day)]
-    ids = [path.parent.name for path in shards if drawn(path.parent.name, day)]
-    facts = direct.facts_of([chunk.program for chunk, _ in chosen])
+    stored = [(*stored_chunk(path), path.parent.name) for path in shards if drawn(path.parent.name, day)]
+    chosen = [each for each in stored if _exists(each[0].program)]
+    facts = direct.facts_of([chunk.program for chunk, _, _ in chosen])
     with elsewhere(of_processes(workers)):
         current = [
             (chunk, result)
-            for (chunk, result), name in zip(chosen, ids, strict=True)
+            for chunk, result, name in chosen
             if dataclasses.replace(chunk.program, fingerprint=facts[chunk.program]["fingerprint"]).identity() == name
         ]
     with processes(workers) as pool:
         runs = [pool.submit(_again, chunk) for chunk, _ in current]
-        for (chunk, stored), again in zip(current, runs, strict=True):
+        for (chunk, result), again in zip(current, runs, strict=True):
             found = again.result()
             if isinstance(found, Failure):
                 raise UsageError(f"{chunk.program.trial.title} cannot be run again: {found}")
-            yield f"{chunk.program.trial.title} {chunk.program.label}", chunk.runs, differing(stored, found)
+            yield f"{chunk.program.trial.title} {chunk.program.label}", chunk.runs, differing(result, found)
+
+
+def _exists(program: Program) -> bool:
+    """Whether the trial and the setting of a stored program can be imported: code is moved, renamed, and removed."""
+    try:
+        resolve(program.trial)
+        resolve(program.setting)
+    except (ImportError, AttributeError, UsageError):
+        return False
+    return True
 
 
 def _again(chunk: Chunk) -> Arrays | Failure:

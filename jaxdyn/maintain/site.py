@@ -15,6 +15,7 @@ from typing import Any
 
 from jaxdyn.cli.main import main
 from jaxdyn.engine.catalogue.registry import all_claims
+from jaxdyn.engine.programs import direct
 from jaxdyn.maintain.executed import as_page
 from jaxdyn.report import catalogue, gallery
 from jaxdyn.report.mathml import to_mathml
@@ -51,6 +52,7 @@ def on_files(files: Any, config: Any) -> Any:
     """The site's files with those that are made here."""
     from mkdocs.structure.files import File
 
+    direct.allow()  # the catalogue asks which studies are current: without it, all their programs would be traced
     for name, content in generated(_root(config)).items():
         files.append(File.generated(config, name, content=content))
     return files

@@ -59,7 +59,7 @@ def page(name: str, claims: Sequence[Claim], root: Path) -> str:
     parts += _section("Open questions", (_measured(c) for c in claims if c.expected == "measured"))
     parts += _section("At paper scale", _studies(claims))
     parts += _section("Where it holds", (_map(one, root) for one in library.maps(name)))
-    parts += _section("Figures", _figures([claim for claim in claims if claim.id in gallery.names(root / "docs")]))
+    parts += _section("Figures", _figures(claims, root))
     parts += ["## Run it", *_commands(name, claims, root)]
     return "\n\n".join(parts) + "\n"
 
@@ -71,6 +71,7 @@ def _section(title: str, parts: Any) -> list[str]:
 
 
 def _link(claim: Claim) -> str:
+    """A claim's title, linked to its file."""
     return catalogue.link(claim, "../../")
 
 
@@ -129,11 +130,12 @@ def _map(stored: AtlasMap, root: Path) -> str:
     return f"### {stored.title}\n\n{figure}{stored.finding}\n\n`{atlas.command(stored)}`"
 
 
-def _figures(claims: Sequence[Claim]) -> Iterator[str]:
-    """The figures of some claims, which the site shows."""
-    if claims:
+def _figures(claims: Sequence[Claim], root: Path) -> Iterator[str]:
+    """The figures of the theory's claims that the site shows."""
+    names = gallery.names(root / "docs")
+    if shown := [claim for claim in claims if claim.id in names]:
         yield "`jaxdyn verify CLAIM` draws them anew."
-    yield from map(gallery.mark, claims)
+        yield from map(gallery.mark, shown)
 
 
 def _commands(name: str, claims: Sequence[Claim], root: Path) -> Iterator[str]:

@@ -57,7 +57,7 @@ def finished(tmp_path_factory):
 
 def test_verify_prints_one_json_object(finished):
     code, out, err, _ = finished
-    assert code == 1, "toy.wrong, toy.toothless and toy.raises differ"
+    assert code == 2, "toy.wrong and toy.toothless differ, and toy.raises is a mistake"
     whole = json.loads(out)
     assert out.count("\n") == 1 and out.startswith("{"), "nothing else is on standard output"
     assert whole.keys() >= {"claims", "programs", "seconds", "environment"} and whole["programs"] == 2
@@ -152,7 +152,7 @@ def test_a_map_shows_the_checks_of_each_cell(jaxdyn):
     assert code == 0 and "✗" not in err and "repeat:" not in err
     assert any(line.strip().startswith("lr=0.01: refuted  relative error: ") and "bound at most 1e-09" in line for line in lines)
     assert lines[-1].startswith("2 cells: 2 refuted;")
-    assert jaxdyn(*verify("toy.raises", "--by", "lr"))[0] == 1, "a claim that errs is no map"
+    assert jaxdyn(*verify("toy.raises", "--by", "lr"))[0] == 2, "a claim that errs is no map"
 
 
 def test_a_map_of_a_measured_claim_shows_its_readings(jaxdyn):
@@ -221,7 +221,7 @@ def test_scale_paper(jaxdyn):
 def test_a_broken_trial_leaves_the_others_alone(jaxdyn):
     code, out, err = jaxdyn("verify", "--load", BROKEN, "--workers", 1, "--json")
     verdicts = {c["id"]: c["verdict"] for c in json.loads(out)["claims"]}
-    assert code == 1 and verdicts == {
+    assert code == 2 and verdicts == {
         "toy.good": "upheld",
         "toy.broken": "error",
         "toy.no_observables": "error",
@@ -315,7 +315,7 @@ def test_the_full_traceback_is_shown_when_asked_for(jaxdyn):
     words = ["verify", "own.lost", "--load", "own.py", "--workers", 1, "--json"]
     code, out, err = jaxdyn(*words, "--debug")
     assert (
-        code == 1 and "Traceback" in err and "in lost" in err and "Traceback" in json.loads(out)["claims"][0]["error"]["traceback"]
+        code == 2 and "Traceback" in err and "in lost" in err and "Traceback" in json.loads(out)["claims"][0]["error"]["traceback"]
     )
     code, out, err = jaxdyn(*words)
     assert "Traceback" not in err + out and "repeat: jaxdyn verify own.lost --load own.py --debug" in err
@@ -495,7 +495,9 @@ def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
     refused(["report", finished[3], "--report", tmp_path], "Is a directory")
     for target in (tmp_path / "file" / "page.html", tmp_path):
         code, out, err = jaxdyn(*verify("toy.decay", "--report", target, "--json"))
-        assert code == 2 and out == "" and err.startswith("jaxdyn: cannot write to") and err.count("\n") == 1, "before any work"
+        *waiting, last = err.splitlines()  # a slow machine says that it still works
+        assert code == 2 and out == "" and last.startswith("jaxdyn: cannot write to"), err
+        assert all(line.endswith("so far") for line in waiting), "before any work"
     assert not Path("report").exists() and (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 

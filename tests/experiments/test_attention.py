@@ -85,6 +85,15 @@ def test_published_numbers_have_a_curve_for_each_layer():
     assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
 
 
+@pytest.mark.parametrize("epochs", [1, 8, 20])
+def test_fig6_trains_as_many_passes_as_it_is_asked_for(script, monkeypatch, epochs):
+    fig6, run = script("joma_fig6"), training_run.TrainingRun
+    for windows in (12, 16, 23, 105, 2983):
+        monkeypatch.setattr(run, "epoch", windows)
+        s = fig6.setting(run(steps=1, every=1), "topics", 1, 1e-3, epochs, 12)
+        assert abs(s.steps - epochs * windows) <= s.every / 2 and s.every <= windows / 12
+
+
 @pytest.mark.slow
 def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
@@ -221,4 +230,15 @@ def test_a_series_is_written_resumed_and_probed(script, tmp_path, capsys):
     assert {row["instrument"] for row in read(tmp_path / "table.csv")} > {"sinks", "streaming", "gradients"}
     page = (tmp_path / "probe" / "index.html").read_text(encoding="utf-8")
     assert "3 checkpoints, up to step2" in page and "unseen.txt" in page
+    capsys.readouterr()
+
+
+@pytest.mark.slow
+def test_the_overview_of_scan_and_snap_is_computed_tabulated_and_drawn(script, tmp_path, capsys):
+    """A class's law has the weight .6 of a common token and 1 of its own: attention starts at it, and then prefers its own."""
+    assert experiment.main(script("snap_overview").run, None, ["--out", str(tmp_path)], {}) == 0
+    rows = read(tmp_path / "panels.csv")
+    common, share = ([float(row[name]) for row in rows] for name in ("common token", "share of the dominant one"))
+    assert common[0] == pytest.approx(0.6 / 1.6) and common == sorted(common, reverse=True) and share == sorted(share)
+    assert common[1] < common[0] / 2 and (tmp_path / "overview.png").stat().st_size > 10_000
     capsys.readouterr()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import model
@@ -216,6 +217,11 @@ def test_margins_are_trained_tabulated_and_drawn(script, monkeypatch, tmp_path, 
 
 
 # The scripts of the hypercube, memorisation and collapse, at tiny sizes.
+
+
+def test_hyper_table_trains_the_steps_that_it_is_asked_for(script, tmp_path):
+    with pytest.raises(jd.UsageError, match="--steps 7 is not allowed: it is a multiple of 12"):
+        script("hyper_table").train("quick", tmp_path, {"seeds": 1, "steps": 7, "records": 12}, None)
 
 
 @pytest.mark.slow

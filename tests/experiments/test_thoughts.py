@@ -86,6 +86,25 @@ def test_continuous_thoughts_are_trained_tabulated_and_drawn(name, script, monke
     capsys.readouterr()
 
 
+def test_a_file_with_the_name_of_a_generated_set_is_a_set_of_its_own(script, monkeypatch, tmp_path):
+    """And the generated ones are what they are without it."""
+    tables = {}
+    for name in ("coc_table", "coc_prosqa_graphs"):
+        module = script(name)
+        monkeypatch.setattr(module.prosqa, "load", lambda file, draw=module.prosqa.draw: draw(7, 5, "balanced"))
+        tables[name] = module
+    monkeypatch.setattr(tables["coc_table"], "GRAPHS", 20)
+    alone, both = tables["coc_table"].rules(None), tables["coc_table"].rules("released")
+    assert both[:2] == alone and [line["graphs"] for line in both] == ["released", "balanced", "released"] and both[2] != both[0]
+    graphs, lines = tables["coc_prosqa_graphs"], []
+    monkeypatch.setattr(graphs.experiment, "table", lambda out, name, rows, title: lines.extend(rows))
+    monkeypatch.setattr(graphs.experiment, "figure", lambda *rest: None)
+    monkeypatch.setattr(graphs, "COUNTS", {"quick": 20})
+    graphs.run("quick", tmp_path, ["balanced"])
+    assert [(line["graphs"], line["problems"]) for line in lines][:1] == [("balanced", 5)]
+    assert ("balanced", 20) in [(line["graphs"], line["problems"]) for line in lines]
+
+
 @pytest.mark.parametrize("wrong", [("--seeds", "-1"), ("--width", "40"), ("--steps", "0")])
 def test_a_number_that_no_run_can_have_is_refused(wrong, script, tmp_path, capsys):
     module = script("coc_prosqa")

@@ -78,6 +78,19 @@ def test_what_differs_is_an_error_that_names_the_program(tmp_path):
     assert f"{chunk.program.trial.title} {chunk.program.label}: {first} differ from what is stored" in said.getvalue()
 
 
+@pytest.mark.parametrize("part", ["trial", "setting"])
+@pytest.mark.parametrize("where", [{"module": "jaxdyn.theories.moved", "path": None}, {"qualname": "renamed"}])
+def test_runs_of_a_trial_that_was_moved_or_renamed_since_are_left_alone(toys, tmp_path, part, where):
+    jd.sweep(toys.decay, jd.grid(toys.Toy), 3, out=tmp_path)
+    (shard,) = tmp_path.glob("shards/*/*.nc")
+    chunk, stored = recheck.stored_chunk(shard)
+    facts = {name: fact for name, fact in stored.facts.items() if name != "seeds"}
+    facts["program"] = facts["program"] | {part: facts["program"][part] | where}
+    write_shard(tmp_path, "0" * 20, "0" * 20, chunk.cells, chunk.seeds, dataclasses.replace(stored, facts=facts))
+    found = [list(recheck.recheck(tmp_path, float("inf"), day, 1)) for day in WEEK]
+    assert sum(map(len, found)) == 1, "the program that is still there"
+
+
 def test_what_was_not_used_longest_goes_first(toys, tmp_path):
     jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02, 0.04]), 2, out=tmp_path, chunk=2)
     shards = sorted(tmp_path.glob("shards/*/*.nc"))

@@ -84,6 +84,8 @@ def _claims(topic: Topic, prefix: str | None) -> Sequence[Claim]:
     claims = getattr(topic.module, "CLAIMS", None)
     if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
         raise UsageError(f"{topic.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
+    if not claims:
+        raise UsageError(f"{topic.name} has no claims: its CLAIMS list is empty")
     if astray := [c.id for c in claims if prefix and c.theory != prefix and not library.is_shipped(c.theory)]:
         raise UsageError(f"id={astray[0]!r} is not allowed: ids of claims in {topic.name} start with {prefix}.")
     return claims

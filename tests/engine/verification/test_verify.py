@@ -331,6 +331,9 @@ def test_files_without_claims_and_with_twins_are_refused(tmp_path):
         (tmp_path / "none.py").write_text(text, encoding="utf-8")
         with pytest.raises(jd.UsageError, match="none.py has no CLAIMS list"):
             registry.all_claims([tmp_path / "none.py"])
+    (tmp_path / "none.py").write_text("CLAIMS = []\n", encoding="utf-8")
+    with pytest.raises(jd.UsageError, match="none.py has no claims: its CLAIMS list is empty"):
+        registry.all_claims([tmp_path / "none.py"])
     (tmp_path / "copy.py").write_text(TOYS.read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(jd.UsageError, match="two claims are called toy.decay; the second is in .*copy.py"):
         registry.all_claims([TOYS, tmp_path / "copy.py"])

@@ -13,10 +13,10 @@ Letters: b texts of T tokens of V, L layers, d width, h heads, f units, r rank o
 
 A ReLU decoder trained on a text, then run in parts: by what each token needs, by averages, by what was foreseen.
 
-Losses are those of the whole network and, on the same held-out text, of every mode of
-:data:`jaxdyn.theories.dejavu.model.MODES` with half, a quarter and a tenth of the units of every MLP (all heads), or with half and
-a quarter of the heads (all units). Averages and predictors are made from the training text after training; a predictor of rank
-d/4 is fitted to which units are a token's largest, by Adam on the binary cross-entropy, for each layer, share and source.
+Losses are those of the whole network and, on the same held-out text, of every mode of :data:`MODES` with half, a
+quarter and a tenth of the units of every MLP (all heads), or with half and a quarter of the heads (all units). Averages
+and predictors are made from the training text after training; a predictor of rank d/4 is fitted to which units are a token's
+largest, by Adam on the binary cross-entropy, for each layer, share and source.
 Source: arXiv:2310.17157, sections 3 and 4; sizes ours.
 """
 
