@@ -165,7 +165,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "checks": [checks.row(c) for c in claim.get("checks") or []],
         "readings": [checks.reading(r, {}) for r in claim.get("readings") or []],
         "differs": studies.differs(claim),
-        "stale": studies.note(study, studies.known_claim(str(quick["id"]))),
+        "stale": studies.note(study, studies.known_claim(str(quick["id"])), trace=False),
         "opponents": _rejections(claim),
         "runs": count(claim["runs"], "run") if isinstance(claim.get("runs"), int) else "",
         "seeds": str(claim.get("seed_range") or ""),

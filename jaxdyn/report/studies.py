@@ -27,13 +27,21 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.base.parsing import parse_json, parse_seeds, parse_sets
-from jaxdyn.engine.base.reference import packaged
 from jaxdyn.engine.catalogue import library
 from jaxdyn.engine.catalogue.registry import all_claims
 from jaxdyn.engine.claims.description import outside
 from jaxdyn.engine.claims.grid import field_table
 from jaxdyn.engine.storage.store import atomic_write
-from jaxdyn.engine.verification.origin import RUNS, UNRECORDED, Changes, judge_code, keys_of, programs_of, runs_of, what_changed
+from jaxdyn.engine.verification.origin import (
+    EDITED,
+    RUNS,
+    UNRECORDED,
+    Changes,
+    judge_code,
+    programs_of,
+    runs_of,
+    what_changed,
+)
 from jaxdyn.engine.verification.verify import make_tasks, plan_tasks
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import between
@@ -199,14 +207,20 @@ def _tasks_of(entry: Mapping[str, Any], claim: Claim) -> list[Task]:
     )
 
 
-def entry_changes(entry: Mapping[str, Any], claim: Claim) -> Changes:
+def entry_changes(entry: Mapping[str, Any], claim: Claim, *, trace: bool = True) -> Changes:
     """What has changed of a claim since an entry of any verification was stored, at the scale and settings of its command.
+
+    Args:
+        entry: of the verification's JSON.
+        claim: as it is now.
+        trace: as for :func:`jaxdyn.engine.verification.origin.what_changed`.
 
     Raises:
         UsageError: the claim has lost a field that the command sets.
     """
     (task,) = _tasks_of(entry, claim)
-    return what_changed(entry["made_from"], programs_of(task.requests), runs_of(task.requests), judge_code(claim))
+    basis = programs_of(task.requests), runs_of(task.requests), judge_code(claim)
+    return what_changed(entry["made_from"], *basis, whole=trace, trace=trace)
 
 
 def may_have_changed(entry: Mapping[str, Any], claim: Claim) -> bool:
@@ -215,15 +229,9 @@ def may_have_changed(entry: Mapping[str, Any], claim: Claim) -> bool:
     Programs of the package are known by their direct keys, since there may be hundreds; those of a user's own are traced.
     """
     try:
-        (task,) = _tasks_of(entry, claim)
+        return bool(entry_changes(entry, claim, trace=False))
     except (UsageError, KeyError, TypeError):
         return True
-    programs, recorded = programs_of(task.requests), entry.get("made_from")
-    now = {"runs": runs_of(task.requests), "code": judge_code(claim)}
-    if programs and all(packaged(program.trial) for program in programs):
-        known = recorded if isinstance(recorded, Mapping) else {}
-        return any(known.get(n) != value for n, value in now.items()) or not known.get("keys") or known["keys"] != keys_of(programs)
-    return bool(what_changed(recorded, programs, now["runs"], now["code"], whole=False))
 
 
 def _stored_data(folder: Path, task: Task) -> tuple[xr.Dataset, dict[str, xr.Dataset]] | None:
@@ -293,13 +301,14 @@ def differs(entry: Mapping[str, Any]) -> bool:
     return entry.get("verdict") != entry.get("expected")
 
 
-def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True) -> Changes:
+def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True, trace: bool = True) -> Changes:
     """What has changed since a study was made; nothing of a claim that is not known.
 
     Args:
         study: of the claim.
         claim: as it is now.
         whole: look for all that has changed; otherwise stop at the first, so that a program is traced only if nothing else has.
+        trace: as for :func:`jaxdyn.engine.verification.origin.what_changed`.
     """
     recorded = study["claim"].get("made_from")
     if recorded is None:
@@ -311,14 +320,15 @@ def changes(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = True
     except UsageError:
         return Changes((RUNS,))
     requests = [task.main, *task.controls.values()]
-    return what_changed(recorded, programs_of(requests), runs_of(requests), judge_code(claim), whole=whole)
+    return what_changed(recorded, programs_of(requests), runs_of(requests), judge_code(claim), whole=whole, trace=trace)
 
 
-def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False) -> str:
+def note(study: Mapping[str, Any], claim: Claim | None, *, whole: bool = False, trace: bool = True) -> str:
     """Sentences on a study outside the claim's stated domain, or not current; else empty. Arguments as for :func:`changes`."""
-    found = str(changes(study, claim, whole=whole))
+    found = changes(study, claim, whole=whole, trace=trace)
+    word = "Perhaps not current" if found.reasons == (EDITED,) else "Not current"
     beyond = outside(claim, claim.grid("paper")) if claim else ""
-    return " ".join([*([f"At {beyond}."] if beyond else []), *([f"Not current: {found}."] if found else [])])
+    return " ".join([*([f"At {beyond}."] if beyond else []), *([f"{word}: {found}."] if found else [])])
 
 
 def known_claim(claim_id: str) -> Claim | None:

@@ -14,6 +14,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
@@ -32,7 +33,7 @@ from jaxdyn.engine.runs.blocks import Request
 from jaxdyn.errors import Absent
 
 __all__ = [
-    *("JUDGE", "PROGRAM", "RUNS", "UNRECORDED", "Changes"),
+    *("EDITED", "JUDGE", "PROGRAM", "RUNS", "UNRECORDED", "Changes"),
     *(
         "modules_hash",
         "judge_code",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 UNRECORDED = "recorded before fingerprints were kept"
+EDITED = "code behind its programs was edited since; `jaxdyn show` tells whether they are still the same"  # not looked into
 DRAWING = "jaxdyn.plotting"  # draws the figures of claims without a plot of their own
 UNKNOWN = "not known"  # the digest of a judge that uses what cannot be hashed
 JUDGE, RUNS, PROGRAM, PLOT = "the judge", "the settings or seeds", "the program", "the plot"
@@ -134,7 +136,7 @@ def traced_programs(programs: Iterable[Program]) -> list[Program]:
 
 
 def what_changed(
-    recorded: Any, programs: Iterable[Program], runs: str, code: str, plot: str = "", *, whole: bool = True
+    recorded: Any, programs: Iterable[Program], runs: str, code: str, plot: str = "", *, whole: bool = True, trace: bool = True
 ) -> Changes:
     """What has changed since a result was recorded.
 
@@ -145,28 +147,38 @@ def what_changed(
         code: of the judge of now.
         plot: of the figure of now; empty where a figure that is drawn otherwise is as good.
         whole: name all that has changed; otherwise the first, so that a program is traced only where nothing else has changed.
+        trace: trace programs whose direct keys have changed; otherwise it is only said that they have, of the package's own,
+            since tracing hundreds takes minutes.
     """
     now = versions_now()
     if not (isinstance(recorded, Mapping) and recorded.keys() >= {"programs", "keys", "runs", "code", *now}):
         return Changes((UNRECORDED,))
     if others := [name for name in now if recorded[name] != now[name]]:
         return Changes(versions=", ".join(f"{TITLES[name]} {recorded[name]}" for name in others))
+    programs = list(programs)
     checks = {
         JUDGE: lambda: recorded["code"] != code,
         RUNS: lambda: recorded["runs"] != runs,
         PLOT: lambda: bool(plot) and recorded.get("plot") != plot,
-        PROGRAM: lambda: not _same_programs(recorded, list(programs)),
+        PROGRAM: lambda: _same_programs(recorded, programs, trace) is False,
+        EDITED: lambda: not trace and _same_programs(recorded, programs, trace) is None,
     }
     reasons = (name for name, changed in checks.items() if changed())
     return Changes(tuple(reasons if whole else itertools.islice(reasons, 1)))
 
 
-def _same_programs(recorded: Mapping[str, Any], programs: list[Program]) -> bool:
-    """Whether the programs are those that were recorded; nothing is traced where their direct keys say so."""
+def _same_programs(recorded: Mapping[str, Any], programs: list[Program], trace: bool) -> bool | None:
+    """Whether the programs are those that were recorded; nothing is traced where their direct keys say so.
+
+    None if only tracing would tell, and it is not wanted.
+    """
     keys = keys_of(programs)
     if keys == recorded["keys"] and (keys or not programs):
         return True
-    return bool(sorted({facts["fingerprint"] for facts in facts_of(programs).values()}) == recorded["programs"])
+    known = facts_of(programs) if trace or not keys else facts_of(programs, until=-math.inf)
+    if len(known) < len(programs):
+        return None
+    return bool(sorted({facts["fingerprint"] for facts in known.values()}) == recorded["programs"])
 
 
 def keys_of(programs: Iterable[Program]) -> list[str]:

@@ -53,6 +53,16 @@ def test_a_program_is_the_same_whose_code_changed_and_whose_text_did_not(basis, 
     assert not origin.what_changed(recorded | {"keys": ["other"]}, *basis)
 
 
+def test_a_page_traces_nothing_and_says_that_it_does_not_know(basis, recorded, monkeypatch):
+    monkeypatch.setattr(direct, "traced_facts", lambda program: pytest.fail("traced"))
+    changes = origin.what_changed(recorded | {"keys": ["other"]}, *basis, trace=False)
+    assert changes.reasons == (origin.EDITED,) and str(changes).startswith("code behind its programs was edited since")
+    assert not origin.what_changed(recorded, *basis, trace=False)
+    assert origin.what_changed(recorded | {"keys": ["other"], "code": "other"}, *basis, whole=False, trace=False).reasons == (
+        origin.JUDGE,
+    )
+
+
 @pytest.mark.parametrize(
     ("other", "reasons"),
     [
