@@ -23,6 +23,7 @@ verify-all: $(READY)
 	$(BIN)/jaxdyn verify --out report
 
 test: $(READY)
+	@echo "collecting some 13,000 tests: the first runs after a minute"
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(READY)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import shlex
 import sys
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from jaxdyn.engine.base.parsing import plain_digits, typed
@@ -47,7 +49,36 @@ class Parser(argparse.ArgumentParser):
                 if id(action) in seen:
                     self.error(f"{word.partition('=')[0]} is not allowed twice")
                 seen.add(id(action))
-        return super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self._refuse(unknown[0])
+        return found, unknown
+
+    def _refuse(self, word: str) -> NoReturn:
+        """Say here, where this command's own options are known, that a word is none of them."""
+        if not word.startswith("-"):
+            self.error(f"{typed(word)} is one word too many for `{self.prog}`")
+        name, options = word.partition("=")[0], [o for o in self._option_string_actions if o.startswith("--")]
+        self.error(f"{typed(name)} is no option of `{self.prog}`{_nearest(name, options)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a value that is none of an action's choices, and name the nearest."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = list(map(str, action.choices))
+        if isinstance(action, argparse._SubParsersAction):
+            is_claim = "." in value and "verify" in choices
+            near = f"; did you mean `{self.prog} verify {value}`?" if is_claim else _nearest(value, choices)
+            others = f"; commands are {', '.join(choices)}"
+            self.error(f"{typed(value)} is no command of `{self.prog}`{near or others}")
+        name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+        self.error(f"{name} {typed(value)} is not allowed{_nearest(value, choices)}; allowed are {', '.join(choices)}")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean ...?`` with the nearest of some words; empty if none is near."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def filled(text: str) -> str:

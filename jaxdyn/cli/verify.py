@@ -311,7 +311,7 @@ def verify_command(
             whole = page.write()
             if csv is not None:
                 write_csv(csv, page.outcomes)
-    _say(terminal.summary(page.outcomes, len(page.claims), time.monotonic() - began, page.target, minutes=minutes))
+    page.close(minutes)
     return whole, _exit_code(page.outcomes)
 
 
@@ -388,6 +388,12 @@ class _Page:
             raise _Stop
         if self.claims and self.due():
             self.write(f"{len(self.results)} of {plural(self.chosen, 'claim')} judged")
+
+    def close(self, minutes: float | None) -> None:
+        """Print the last line, and which larger page of the same folder this one has replaced."""
+        _say(terminal.summary(self.outcomes, len(self.claims), time.monotonic() - self.began, self.target, minutes=minutes))
+        if self.earlier and (last := self.earlier[-1])["claims"] > len(self.claims) and self.command != last["command"]:
+            _say(terminal.replaced(last["claims"], last["command"], self.folder))
 
     def due(self) -> bool:
         """Whether to write now: soon after the first outcome, later so rarely that writing takes a twentieth of the time."""

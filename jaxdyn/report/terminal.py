@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -201,6 +202,12 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
     if not results:
         return f"nothing judged{stopped}, {end}"
     return f"{good} of {plural(len(results) - skipped, 'verdict')} as expected{aside}{stopped}{_by_chance(results)}, {end}"
+
+
+def replaced(claims: int, command: str, folder: Path) -> str:
+    """That the page of a folder's last call, with more claims, is replaced, and what shows it again."""
+    again = f"{command} --out {shlex.quote(_near(folder))}"
+    return f"it replaces the last call's page of {plural(claims, 'claim')}; their runs are kept, and `{again}` shows it again"
 
 
 def untraced(claims: int, seconds: float) -> str:

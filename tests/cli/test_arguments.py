@@ -19,7 +19,7 @@ def parsed(*words):
 
 
 def test_an_error_is_a_sentence_that_names_the_help():
-    with pytest.raises(UsageError, match=r"unrecognized arguments: --nothing \(see `jaxdyn --help`\)"):
+    with pytest.raises(UsageError, match=r"--nothing is no option of `jaxdyn probe` \(see `jaxdyn probe --help`\)"):
         parsed("probe", "model", "--nothing")
 
 

@@ -407,8 +407,14 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--workers", "0"], ["--workers 0"]),
         (["verify", "toy.decay", "--workers", "two"], ["--workers two"]),
         (["verify", "toy.decay", "--cluster", "localhost"], ["dask://HOST:PORT"]),
-        (["verify", "--frobnicate"], ["unrecognized arguments: --frobnicate", "--help"]),
-        (["frobnicate"], ["invalid choice: 'frobnicate'"]),
+        (["verify", "--frobnicate"], ["--frobnicate is no option of `jaxdyn verify` (see `jaxdyn verify --help`)", "--help"]),
+        (["frobnicate"], ["frobnicate is no command of `jaxdyn`"]),
+        (["verify", "--minuts", "3"], ["--minuts is no option of `jaxdyn verify`; did you mean --minutes?"]),
+        (["verfy"], ["verfy is no command of `jaxdyn`; did you mean verify? (see `jaxdyn --help`)"]),
+        (["cal.quadratic_rate"], ["did you mean `jaxdyn verify cal.quadratic_rate`?"]),
+        (["show", "cal.quadratic_rate", "more"], ["more is one word too many for `jaxdyn show`"]),
+        (["verify", "toy.deca"], ["no claim matches 'toy.deca'; did you mean toy.decay?"]),
+        (["verify", "toy.unlike"], ["no claim matches 'toy.unlike'; `jaxdyn list toy` shows those of toy"]),
         ([], ["required"]),
         (["new"], ["required", "FILE"]),
         (["verify", "toy.decay", "--fresh", "8", "--seeds", "4"], ["--fresh and --seeds are not allowed together"]),
@@ -473,7 +479,7 @@ def test_a_damaged_shard_is_named(jaxdyn, refused):
 def test_completion(jaxdyn, refused, shell):
     code, out, err = jaxdyn("completion", shell)
     assert code == 0 and err == "" and "--fail-fast" in out and "verify" in out and "show" in out
-    refused(["completion", "fish"], "invalid choice: 'fish'")
+    refused(["completion", "fish"], "shell fish is not allowed; allowed are bash, zsh")
 
 
 # report ---------------------------------------------------------------------------------------------------------------

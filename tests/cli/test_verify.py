@@ -332,6 +332,16 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
     assert "An earlier call with this folder judged it on" in page and "1 upheld, 1 not run here" in page
 
 
+@pytest.mark.slow
+def test_a_call_for_fewer_claims_says_which_page_it_replaces(tmp_path, capsys):
+    words = ["--load", str(TOYS), "--workers", "1", "--out", "out"]
+    whole = f"jaxdyn verify toy.decay solver.decay --load {TOYS} --out out"
+    said = f"it replaces the last call's page of 2 claims; their runs are kept, and `{whole}` shows it again"
+    for claims, replaces in ((["toy.decay", "solver.decay"], False), (["toy.decay"], True), (["solver.decay"], False)):
+        assert cli(["verify", *claims, *words]) == 0
+        assert (said in capsys.readouterr().err) is replaces
+
+
 def test_minutes_are_filled_with_what_turns_out_to_be_stored(tmp_path, capsys, monkeypatch):
     """Before anything is traced, a program seems to take 60 s, and two do not fit into two minutes; but their runs are there."""
     command = ["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--out", "out", "--json"]

@@ -155,18 +155,26 @@ def select_ids(ids: Iterable[str], patterns: Sequence[str], own: Sequence[str] =
     for pattern in patterns or ("*",):
         hits = [i for i in known if fnmatch.fnmatchcase(i, pattern) or i.split(".")[0] == pattern]
         if not hits:
-            near = difflib.get_close_matches(pattern, known, 3, 0.5)
-            hint = (
-                f"did you mean {', '.join(near)}?"
-                if near
-                else f"theories are: {', '.join(sorted({i.split('.')[0] for i in known}))}"
-            )
+            near = _nearest(pattern, known)
+            theory, theories = pattern.split(".")[0], sorted({i.split(".")[0] for i in known})
+            there = f"theories are: {', '.join(theories)}"
+            there = f"`jaxdyn list {theory}` shows those of {theory}" if theory in theories else there
+            hint = f"did you mean {', '.join(near)}?" if near else there
             yours = (
                 f"your own are {', '.join(own[:3])}{' …' * (len(own) > 3)}" if own else "those of your own file need --load FILE"
             )
             raise UsageError(f"no claim matches {pattern!r}; {hint} (`jaxdyn list` shows all; {yours})")
         chosen |= dict.fromkeys(hits)
     return list(chosen)
+
+
+def _nearest(pattern: str, known: Sequence[str]) -> list[str]:
+    """The ids that a misspelt one may mean: those of its theory with a similar name, if there is such a theory."""
+    theory, _, name = pattern.partition(".")
+    of_theory = {i.partition(".")[2]: i for i in known if i.partition(".")[0] == theory}
+    if of_theory:
+        return [of_theory[near] for near in difflib.get_close_matches(name, of_theory, 3)]
+    return difflib.get_close_matches(pattern, known, 3)
 
 
 def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Claim]:
