@@ -8,14 +8,38 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from rich.text import Text
 
 __all__ = ["Delayed", "Progress", "in_notebook"]
 
 SOON = 2.0  # seconds
 EVERY = 60.0  # seconds between two lines if there is no bar
 FIRST = 10.0  # seconds of silence before its first line
+
+
+class _Count(ProgressColumn):
+    """How many of all runs are done, and how fast; nothing of work without parts."""
+
+    def render(self, task: Task) -> Text:
+        """One cell of the bar."""
+        if task.total is None:
+            return Text()
+        done = f"{task.completed:,.0f}/{task.total:,.0f}"
+        return Text(f"{done} {task.fields['unit']}  {task.fields['rate']}", style="progress.download")
+
+
+class _Clock(ProgressColumn):
+    """The time left, or, of work without parts, the time since it began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._left, self._past = TimeRemainingColumn(), TimeElapsedColumn()
+
+    def render(self, task: Task) -> Text:
+        """One cell of the bar."""
+        return (self._past if task.total is None else self._left).render(task)
 
 
 class Progress:
@@ -28,9 +52,8 @@ class Progress:
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
             BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}  {task.fields[rate]}"),
-            TimeRemainingColumn(),
+            _Count(),
+            _Clock(),
         )
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
         self._title, self._unit = title, unit

@@ -66,3 +66,13 @@ def test_a_terminal_is_told_what_is_done_and_cleared(monkeypatch):
     with streams.telling("loading JAX"):
         pass
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_bar_counts_only_what_has_parts(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress("writing", enabled=True) as bar:
+        shown = [column(bar._bar.tasks[0]) for column in bar._bar.columns[-2:]]
+        assert [str(one) for one in shown] == ["", "0:00:00"], "no 0/? runs, and the time since it began"
+        bar.start(2000, 1)
+        assert str(bar._bar.columns[-2](bar._bar.tasks[0])) == "1/2,000 runs  "
