@@ -177,7 +177,7 @@ def _holder(owner: Path) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse, before hours of work, a file that could not be written after them.
+    """Refuse, before hours of work, a file that could not be written after them; folders that are made for it are removed again.
 
     Raises:
         StoreError: the path is a folder, or its folder cannot be made or written to.
@@ -185,8 +185,12 @@ def check_writable(path: Path) -> None:
     if path.is_dir():
         raise StoreError(f"cannot write to {path}: Is a directory; give the path of a file")
     trial_file = path.parent / f".tmp-{secrets.token_hex(8)}"
+    new = [folder for folder in path.parents if not folder.exists()]
     atomic_write(trial_file, "")
     trial_file.unlink(missing_ok=True)
+    for folder in new:  # one of them may be the output folder, which is refused with files that are not its own
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _check_marker(marker: Path, purpose: str) -> None:
