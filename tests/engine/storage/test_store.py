@@ -371,7 +371,6 @@ def test_a_file_that_could_not_be_written_later_is_refused_now(tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     store.check_writable(tmp_path / "new" / "page.html")
     assert not (tmp_path / "new").exists(), "it may be in an output folder, which is to be empty"
-    assert list((tmp_path / "new").iterdir()) == []
     for path, words in ((tmp_path, "Is a directory"), (tmp_path / "file" / "page.html", "cannot write to")):
         with pytest.raises(StoreError, match=words):
             store.check_writable(path)
