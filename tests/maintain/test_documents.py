@@ -37,7 +37,14 @@ def checkout(tmp_path):
     (tmp_path / "docs").mkdir()
     shutil.copytree(ROOT / "benchmarks" / "results", tmp_path / "benchmarks" / "results")
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
-    for page in ("README.md", "docs/studies.md", "docs/accelerators.md", "docs/transformer.md", "docs/referee.md"):
+    for page in (
+        "README.md",
+        "docs/studies.md",
+        "docs/accelerators.md",
+        "docs/transformer.md",
+        "docs/referee.md",
+        "docs/concepts.md",
+    ):
         shutil.copy(ROOT / page, tmp_path / page)
     return tmp_path
 

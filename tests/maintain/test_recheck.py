@@ -63,7 +63,7 @@ def test_what_differs_is_an_error_that_names_the_program(tmp_path):
     day = next(day for day in WEEK if recheck.drawn(folder.name, day))
     said = io.StringIO()
     assert recheck.report(recheck.recheck(tmp_path, float("inf"), day, 1), said) == 0
-    assert "1 stored programs with" in said.getvalue() and "0 chunks differ" in said.getvalue()
+    assert "1 stored program with" in said.getvalue() and "0 chunks differ" in said.getvalue()
     assert list(recheck.recheck(tmp_path, 0.0, day, 1)) == [], "what has just been run is not run twice"
     shard = stored_shards(tmp_path, folder.name)[0]
     chunk, stored = recheck.stored_chunk(shard)
