@@ -36,7 +36,7 @@ def test_a_page_has_its_sections_and_all_claims():
     heads = re.findall(r"^## (.*)", text, re.M)
     first, last = ["Networks and data", "Papers", "Equations", "Claims"], ["Figures", "Run it"]
     assert heads == [*first, "What does not hold as printed", "Open questions", "At paper scale", "Where it holds", *last]
-    assert all(f"`{c.id}` | {c.expected} | {c.evidence} |" in text for c in claims)
+    assert all(f"`{c.id}` | {c.counted} | {c.evidence} |" in text for c in claims)
     assert text.count("In print: ") == 3 and "Upheld on the same runs: [" in text
     assert r"\mathrm{vec}\, G_t" in text and "`theories/galore/dynamics.py`" in text
     assert "    - perplexity, T = 10 / T = 50: 1.001 [0.9878, 1.014]" in text
