@@ -207,7 +207,7 @@ def summary(results: Sequence[Result], planned: int, seconds: float, target: Any
 def replaced(claims: int, command: str, folder: Path) -> str:
     """That the page of a folder's last call, with more claims, is replaced, and what shows it again."""
     again = f"{command} --out {shlex.quote(_near(folder))}"
-    return f"it replaces the last call's page of {plural(claims, 'claim')}; their runs are kept, and `{again}` shows it again"
+    return f"this report replaces the last call's, of {plural(claims, 'claim')}; their runs are kept, and `{again}` shows it again"
 
 
 def untraced(claims: int, seconds: float) -> str:

@@ -337,7 +337,7 @@ def test_minutes_choose_what_fits_and_the_others_are_named(tmp_path, capsys, mon
 def test_a_call_for_fewer_claims_says_which_page_it_replaces(tmp_path, capsys):
     words = ["--load", str(TOYS), "--workers", "1", "--out", "out"]
     whole = f"jaxdyn verify toy.decay solver.decay --load {TOYS} --out out"
-    said = f"it replaces the last call's page of 2 claims; their runs are kept, and `{whole}` shows it again"
+    said = f"this report replaces the last call's, of 2 claims; their runs are kept, and `{whole}` shows it again"
     for claims, replaces in ((["toy.decay", "solver.decay"], False), (["toy.decay"], True), (["solver.decay"], False)):
         assert cli(["verify", *claims, *words]) == 0
         assert (said in capsys.readouterr().err) is replaces
