@@ -142,7 +142,8 @@ def _floats(st: Any, field: Any) -> Any:
 
     import numpy as np
 
-    bounds = field.metadata["range"].as_dict()
+    allowed = field.metadata["range"]
+    bounds = allowed.as_dict()
     default = field.default if isinstance(field.default, int | float) else 1.0
     reach = WIDEST * max(1.0, abs(default))
     low, high = bounds.get("above", bounds.get("at_least")), bounds.get("below", bounds.get("at_most"))
@@ -152,6 +153,8 @@ def _floats(st: Any, field: Any) -> Any:
         first = np.nextafter(np.maximum(first, np.float32(low)), np.float32(math.inf))
     if "below" in bounds or last > high:
         last = np.nextafter(np.minimum(last, np.float32(high)), np.float32(-math.inf))
+    if allowed.whole:
+        return st.integers(math.ceil(first), math.floor(last)).map(float)
     return st.floats(float(first), float(last), width=32, allow_subnormal=False)
 
 

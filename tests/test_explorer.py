@@ -105,6 +105,15 @@ def test_a_map_of_the_atlas_gives_a_knob_its_range():
     assert mapped.values[0] == "0.25" and mapped.values[-1] == "4" and mapped.log and "1" in mapped.values
 
 
+def test_a_slider_of_counts_has_whole_stops():
+    found = stops([2.0, 8.0], Range((("at_least", 1),), whole=True))
+    assert (
+        found.values[:5] == ("1", "2", "3", "4", "5")
+        and found.values[-1] == "80"
+        and all(text.isdecimal() for text in found.values)
+    )
+
+
 @pytest.mark.parametrize(
     ("known", "bounds", "log", "first", "last"),
     [

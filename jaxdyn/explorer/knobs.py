@@ -106,9 +106,9 @@ def _plain(rows: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def _knob(row: Mapping[str, Any], cls: Any, known: Sequence[Any], first: bool, mapped: Mapping[str, Any]) -> Knob:
     name, swept, hint = row["name"], row["kind"] == "swept", cls.hints[row["name"]]
-    bounds = Range(tuple(row["range"].items()))
+    bounds = cls.ranges.get(name, Range(()))
     takes = str(row["type"])
-    if row["range"]:
+    if bounds.bounds:
         takes += (" " if takes.startswith("a ") else ", ") + str(bounds)
     group = "fixed" if not swept else "main" if first else "more"
     options = _options(cls, name, hint)
@@ -184,7 +184,8 @@ def stops(known: Iterable[float], bounds: Range, mapped: tuple[float, float, boo
     # the stops between them
     shares = [i / STEPS for i in range(STEPS + 1)]
     line = [first * (last / first) ** s for s in shares] if log else [first + (last - first) * s for s in shares]
-    numbers = {_rounded(v) for v in line} | {v for v in values if first <= v <= last} | ({0.0} if log and zero else set())
+    line = [float(round(v)) if bounds.whole else _rounded(v) for v in line]
+    numbers = {*line} | {v for v in values if first <= v <= last} | ({0.0} if log and zero else set())
     return Stops(tuple(text_of(v) for v in sorted(numbers) if _allows(bounds, v)), log)
 
 

@@ -14,6 +14,14 @@ STEPS = 20
 
 
 @jd.setting
+class Counted:
+    """A swept number of steps between two records."""
+
+    every: jd.Swept = jd.field(2.0, at_least=1, whole=True)
+    dtype: str = "float64"
+
+
+@jd.setting
 class Toy:
     """Descent on rate x² / 2 from a random start; an absurd step size overflows."""
 

@@ -37,7 +37,10 @@ def type_name(hint: Any) -> str:
 
 def allowed_words(cls: type[Any], name: str) -> str:
     """The values that a field allows, in words, without its range."""
-    return "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else type_name(cls.hints[name])
+    if name in cls.code_names:
+        return "one of " + ", ".join(cls.code_names[name])
+    whole = name in cls.ranges and cls.ranges[name].whole
+    return type_name(int if whole and cls.hints[name] == Swept else cls.hints[name])
 
 
 class _Unheld(ValueError):

@@ -52,13 +52,15 @@ BETWEEN = re.compile(r"every|interval")  # numbers of steps between two records
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """The allowed range of a number, by one or two bounds; a tuple is in the range if all its entries are.
+    """The allowed range of a number, by at most two bounds; a tuple is in the range if all its entries are.
 
     Args:
         bounds: ``above`` or ``at_least``, ``below`` or ``at_most``, each with its number, the lower one first.
+        whole: only whole numbers are in the range.
     """
 
     bounds: tuple[tuple[str, float], ...]
+    whole: bool = False
 
     def __str__(self) -> str:
         """The range in words: ``above 0 and at most 1``."""
@@ -78,7 +80,11 @@ class Range:
         for entry in _entries(value):
             if isinstance(entry, bool | np.bool_ | str):
                 raise UsageError(f"{name}={value} is not allowed: {one}{name} is a number")
-            if isinstance(entry, int | float | np.number) and not all(HOLDS[word](entry, bound) for word, bound in self.bounds):
+            if not isinstance(entry, int | float | np.number):
+                continue
+            if self.whole and not float(entry).is_integer():
+                raise UsageError(f"{name}={value} is not allowed: {one}{name} is {f'a whole number {self}'.rstrip()}")
+            if not all(HOLDS[word](entry, bound) for word, bound in self.bounds):
                 raise UsageError(f"{name}={value} is not allowed: {one}{name} is {self}")
 
 
@@ -94,6 +100,7 @@ def field(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
+    whole: bool = False,
     role: Role | None = None,
     doc: str = "",
 ) -> Any:
@@ -111,13 +118,15 @@ def field(
         at_least: the number is this or more.
         below: the number is less than this.
         at_most: the number is this or less.
+        whole: the number is a whole one, such as a count of steps that a trial reads by ``jnp.round(s.every).astype(int)``: 2.5
+            would be rounded there without a word.
         role: what it is to training, ``rate``, ``time``, ``treatment``, ``breach`` or ``none``, where its name does not tell
             it (as above).
         doc: what it is, in a few words, without a period: shown where the field is.
 
     Raises:
-        UsageError: there is neither a bound nor a role nor a meaning, there are two lower or two upper bounds, no number satisfies
-            them, or there is no such role.
+        UsageError: there is neither a bound nor ``whole=True`` nor a role nor a meaning, there are two lower or upper bounds, no
+            number satisfies them, or there is no such role.
     """
     given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
     bounds = {word: bound for word, bound in given.items() if bound is not None}
@@ -126,9 +135,12 @@ def field(
     if not isinstance(doc, str):
         raise UsageError(f"doc={shown(doc)} is not allowed: it is text")
     metadata: dict[str, Any] = {key: value for key, value in (("role", role), ("doc", doc)) if value}
-    if bounds or not metadata:
+    if not isinstance(whole, bool):
+        raise UsageError(f"whole={shown(whole)} is not allowed: it is True or False")
+    if bounds or not (whole or metadata):
         _refuse_bounds(bounds)
-        metadata["range"] = Range(tuple(bounds.items()))
+    if bounds or whole:
+        metadata["range"] = Range(tuple(bounds.items()), whole)
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -136,7 +148,8 @@ def _refuse_bounds(bounds: Mapping[str, float]) -> None:
     """Refuse bounds that do not make a range."""
     if not bounds:
         raise UsageError(
-            "jd.field needs a bound (above, at_least, below or at_most), a role or a doc; without them write x: jd.Swept = 1.0"
+            "jd.field needs a bound (above, at_least, below or at_most), whole=True, a role or a doc; "
+            "without them write x: jd.Swept = 1.0"
         )
     if bounds.keys() >= {"above", "at_least"} or bounds.keys() >= {"below", "at_most"}:
         raise UsageError(f"jd.field takes one lower and one upper bound, got {', '.join(bounds)}")

@@ -5,7 +5,7 @@ Static checks read the program (its jaxpr) and compile nothing; the others run i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +23,9 @@ Trial = Callable[[Any, jax.Array], Observables]
 Compiled = Callable[[Any, jax.Array], Observables]
 DRAWS = ("random_bits", "random_fold_in", "random_split", "random_unwrap", "threefry2x32")
 SLACK = {"float64": 1e-7, "float32": 1e-2}  # allowed difference between ways to run a program, relative to an array's largest entry
+SAME = ("broadcast_in_dim", "reshape", "squeeze", "copy", "stop_gradient", "reduce_precision")  # the number itself, again
+ASKED = ("gt", "ge", "lt", "le", "eq", "ne")  # whether a count is positive, say, before it is rounded
+ROUNDED = ("round", "floor", "ceil")
 ROUNDING = 64  # allowed difference of every number in addition, in units of rounding of 1
 
 
@@ -79,6 +82,8 @@ def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: b
             }
         )
         _expect(not found, f"arrays of float64 arise where dtype={setting.dtype}: in {', '.join(found)}")
+    counts = [name for name in rounded_fields(closed.jaxpr, type(setting).swept_fields) if not _is_whole(type(setting), name)]
+    _expect(not counts, f"the trial rounds {', '.join(counts)}, so that 2 and 2.4 are one: declare it jd.field(..., whole=True)")
     fields = [name for name in type(setting).swept_fields if name not in set(noise)]
     for name in fields:
         tainted = [field == name for field in type(setting).swept_fields] + [False]
@@ -90,6 +95,43 @@ def _expect(kept: bool, broken: str) -> None:
     """Raise an ``AssertionError`` unless a part of the contract is kept: ``python -O`` leaves out statements ``assert``."""
     if not kept:
         raise AssertionError(broken)
+
+
+def _is_whole(cls: Any, name: str) -> bool:
+    """Whether a setting refuses all but whole numbers of a field, or the field is a switch, whose numbers are its own."""
+    return name in cls.code_names or (name in cls.ranges and cls.ranges[name].whole)
+
+
+def rounded_fields(jaxpr: Any, names: Sequence[str]) -> list[str]:
+    """The inputs of a program that it rounds or casts to an integer, and reads in no other way but in comparisons.
+
+    Args:
+        jaxpr: the program.
+        names: of its first inputs; further ones have none.
+    """
+    found: dict[str, set[str]] = {}
+    outputs = _readers(jaxpr, [*names, *[""] * (len(jaxpr.invars) - len(names))], found)
+    for name in filter(None, outputs):
+        found.setdefault(name, set()).add("output")
+    return [name for name in names if "" in (ways := found.get(name, set())) and ways <= {"", *ASKED}]
+
+
+def _readers(jaxpr: Any, names: Sequence[str], found: dict[str, set[str]]) -> list[str]:
+    """Add to each name the primitives that read the input of this name, "" for rounding; which outputs are inputs unchanged."""
+    known = {id(v): name for v, name in zip(jaxpr.invars, names, strict=True)}
+    for eqn in jaxpr.eqns:
+        inputs, inner, kind = [known.get(id(v), "") for v in eqn.invars], _inner(eqn), eqn.primitive.name
+        cast = kind == "convert_element_type"
+        if not any(inputs):
+            continue
+        if len(inner) == 1 and len(inner[0].invars) == len(inputs) and kind not in ("scan", "while"):
+            known |= {id(v): name for v, name in zip(eqn.outvars, _readers(inner[0], inputs, found), strict=True)}
+        elif kind in SAME or (cast and jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact)):
+            known[id(eqn.outvars[0])] = inputs[0]
+        else:
+            for name in filter(None, inputs):
+                found.setdefault(name, set()).add("" if cast or kind in ROUNDED else kind)
+    return [known.get(id(v), "") for v in jaxpr.outvars]
 
 
 def _is_wide(aval: Any) -> bool:

@@ -123,6 +123,8 @@ def _ends(cls: type[Any], name: str, span: Span) -> tuple[Any, Any]:
     if name in cls.hints and _kind(cls, name) is None:  # type: ignore[attr-defined]
         raise UsageError(f"{name} takes no range: it is {allowed_words(cls, name)}")
     low, high = (coerce(cls, name, int(end) if float(end).is_integer() else end) for end in (span.low, span.high))
+    if _kind(cls, name) is int:
+        low, high = int(low), int(high)
     check_span(f"{name}={':'.join(field_texts([low, high]))}{':log' * span.log}", low, high, span.log)
     return low, high
 
@@ -133,7 +135,8 @@ def _kind(cls: type[Any], name: str) -> type[int] | type[float] | None:
     if hint != Swept and typing.get_origin(hint) in (types.UnionType, typing.Union):
         hint, *others = (part for part in typing.get_args(hint) if part is not types.NoneType)
         hint = None if others else hint
-    return int if hint is int else float if hint in (float, Swept) else None
+    whole = name in cls.ranges and cls.ranges[name].whole  # type: ignore[attr-defined]
+    return int if hint is int or (whole and hint == Swept) else float if hint in (float, Swept) else None
 
 
 def _uniform(name: str, n: int, seed: int) -> Numbers:

@@ -322,6 +322,8 @@ def prepare_survey(
             raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
         if not axis.values and field not in setting.swept_fields:
             raise UsageError(f"{field}: only swept fields ({', '.join(setting.swept_fields)}) have a range; list values for others")
+        if not axis.values and field in setting.ranges and setting.ranges[field].whole:
+            raise UsageError(f"{field} is a whole number: list its values, such as {field}=1,2,4")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
     # the first round, which must fit into the limit
     chosen = claim.seed_count(scale) if seeds is None else seeds

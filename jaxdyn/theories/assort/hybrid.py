@@ -21,7 +21,7 @@ from jaxdyn.theories.assort import model
 class Hybrid:
     """Traces, and how many of their tokens are replaced."""
 
-    replaced: jd.Swept = jd.field(8.0, at_least=0)  # m, tokens of the trace to replace
+    replaced: jd.Swept = jd.field(8.0, at_least=0, whole=True)  # m, tokens of the trace to replace
     children: int = 2  # children of every inner vertex of a searched tree
     height: int = 3  # edges from the root of a tree to a leaf
     rate: int = jd.field(4, at_least=1, role="none")  # r, tokens that a code replaces

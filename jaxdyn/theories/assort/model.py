@@ -132,7 +132,7 @@ class Coding:
     beta: jd.Swept = 0.25
     decay: jd.Swept = jd.field(0.95, at_least=0, below=1)
     spread: jd.Swept = 1.0
-    vq_steps: jd.Swept = jd.field(300.0, at_least=0)
+    vq_steps: jd.Swept = jd.field(300.0, at_least=0, whole=True)
     children: int = 1
     height: int = 4
     sentences: bool = False

@@ -137,7 +137,7 @@ class Graphs:
         largest: rows of a matrix.
     """
 
-    nodes: jd.Swept = jd.field(28.0, at_least=6)
+    nodes: jd.Swept = jd.field(28.0, at_least=6, whole=True)
     parents: jd.Swept = jd.field(1.5, above=0)
     weight: jd.Swept = jd.field(1.5, at_least=0)
     graphs: int = jd.field(600, at_least=1)

@@ -76,7 +76,7 @@ class Training:
 
     recipe: jd.Code = jd.code(*model.METHODS)
     lr: jd.Swept = jd.field(4e-3, above=0)
-    every: jd.Swept = jd.field(100.0, at_least=0)
+    every: jd.Swept = jd.field(100.0, at_least=0, whole=True)
     first: jd.Swept = jd.field(0.65, at_least=0, at_most=1)
     mixing: jd.Swept = jd.field(0.1, at_least=0, at_most=1)
     hops: int = jd.field(2, at_least=1)

@@ -39,12 +39,12 @@ class Unconstrained:
         each, most, width: features a class, largest numbers of classes and dimensions.
     """
 
-    classes: jd.Swept = jd.field(3.0, at_least=2)
+    classes: jd.Swept = jd.field(3.0, at_least=2, whole=True)
     dim: jd.Swept = jd.field(12.0, at_least=1)
     decay: jd.Swept = jd.field(0.01, above=0)
     imbalance: jd.Swept = jd.field(1.0, above=0)
     lr: jd.Swept = jd.field(0.5, above=0)
-    steps: jd.Swept = jd.field(6000.0, above=0)
+    steps: jd.Swept = jd.field(6000.0, above=0, whole=True)
     each: int = 4
     most: int = 10
     width: int = 12

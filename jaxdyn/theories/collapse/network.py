@@ -39,11 +39,11 @@ class Perceptron:
         each, hidden: images a class, units of both hidden layers.
     """
 
-    classes: jd.Swept = jd.field(10.0, at_least=2, at_most=digits.CLASSES)
+    classes: jd.Swept = jd.field(10.0, at_least=2, at_most=digits.CLASSES, whole=True)
     imbalance: jd.Swept = jd.field(1.0, above=0)
     lr: jd.Swept = jd.field(0.05, above=0)
     decay: jd.Swept = jd.field(5e-3, at_least=0)
-    every: jd.Swept = jd.field(250.0, above=0)
+    every: jd.Swept = jd.field(250.0, above=0, whole=True)
     records: int = jd.field(8, at_least=1)
     each: int = jd.field(15, at_least=2, at_most=170)
     hidden: int = jd.field(64, at_least=1)

@@ -244,7 +244,7 @@ class Fixed:
 class Switching:
     """Descent by GaLore's optimizer, one-sided, without moments."""
 
-    every: jd.Swept = jd.field(20.0, at_least=0)  # steps between two subspaces; 0 keeps the first
+    every: jd.Swept = jd.field(20.0, at_least=0, whole=True)  # steps between two subspaces; 0 keeps the first
     step: jd.Swept = jd.field(1.0, above=0)  # learning rate times the largest eigenvalue of S
     size: int = 10  # rows and columns of W
     rank: int = jd.field(4, at_least=1)  # dimensions of a subspace

@@ -29,7 +29,7 @@ class FullRank:
     """A network of leaky ReLUs trained by GaLore with bases of full rank."""
 
     lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
-    every: jd.Swept = jd.field(0.0, at_least=0)  # steps between two bases; 0 keeps the first
+    every: jd.Swept = jd.field(0.0, at_least=0, whole=True)  # steps between two bases; 0 keeps the first
     rank: int = jd.field(6, at_least=1)  # r, dimensions of the bases
     width: int = 6  # rows and columns of each weight matrix
     depth: int = 3  # L, weight matrices
@@ -44,7 +44,7 @@ class Sides:
     """A network of leaky ReLUs trained by GaLore without moments, on either side."""
 
     lr: jd.Swept = jd.field(0.01, above=0)  # learning rate
-    every: jd.Swept = jd.field(1.0, at_least=1)  # steps between two bases
+    every: jd.Swept = jd.field(1.0, at_least=1, whole=True)  # steps between two bases
     rank: int = jd.field(2, at_least=1)  # r, dimensions of the bases
     width: int = 6  # rows and columns of each weight matrix
     depth: int = 3  # L, weight matrices

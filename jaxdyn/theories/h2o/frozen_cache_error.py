@@ -131,7 +131,7 @@ ERROR_BOUND_CLAIMS = (
 class Stream:
     """A stream of tokens with random logits, read through a small cache."""
 
-    recent: jd.Swept = jd.field(1.0, at_least=1)  # last tokens always kept, the current one included
+    recent: jd.Swept = jd.field(1.0, at_least=1, whole=True)  # last tokens always kept, the current one included
     spread: jd.Swept = jd.field(0.5, at_least=0)  # standard deviation of the logits
     size: int = jd.field(8, at_least=2)  # keys that the cache holds
     tokens: int = 96  # tokens read

@@ -54,7 +54,7 @@ class Contrastive:
     dim: jd.Swept = jd.field(10.0, at_least=1)
     normalised: jd.Swept = 1.0
     temperature: jd.Swept = jd.field(0.5, above=0)
-    every: jd.Swept = jd.field(750.0, above=0)
+    every: jd.Swept = jd.field(750.0, above=0, whole=True)
     records: int = jd.field(4, at_least=1)
     inputs: int = 10
     width: int = 32

@@ -59,7 +59,7 @@ class Converge:
     attention: jd.Code = jd.code("softmax", "exp")
     activation: jd.Code = jd.code("tanh", "id")
     residual: jd.Swept = 1.0
-    queries: jd.Swept = jd.field(2.0, at_least=1)
+    queries: jd.Swept = jd.field(2.0, at_least=1, whole=True)
     eta: jd.Swept = jd.field(1.5, above=0)
     span: jd.Swept = jd.field(240.0, above=0)
     late: jd.Swept = jd.field(1e-4, above=0)

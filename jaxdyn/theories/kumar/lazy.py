@@ -44,7 +44,7 @@ class Regression:
     centred: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
     size: jd.Swept = jd.field(1.0, above=0)
     rate: jd.Swept = jd.field(2.0, above=0)
-    every: jd.Swept = jd.field(20, at_least=1)
+    every: jd.Swept = jd.field(20, at_least=1, whole=True)
     dimension: int = jd.field(12, at_least=1)
     nodes: int = jd.field(48, at_least=1)
     samples: int = jd.field(60, at_least=1)

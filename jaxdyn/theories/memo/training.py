@@ -43,7 +43,7 @@ class Memory:
     lr: jd.Swept = jd.field(3e-3, above=0)
     decay: jd.Swept = jd.field(0.0, at_least=0, role="treatment")
     noise: jd.Swept = jd.field(0.0, at_least=0, role="treatment")
-    every: jd.Swept = jd.field(10.0, at_least=1)
+    every: jd.Swept = jd.field(10.0, at_least=1, whole=True)
     records: int = jd.field(20, at_least=1)
     layers: int = jd.field(1, at_least=1)
     hidden: int = 128

@@ -42,7 +42,7 @@ class Arithmetic:
     projection: jd.Code = jd.code("none", "weights", "random")
     lr: jd.Swept = jd.field(0.01, above=0)
     decay: jd.Swept = jd.field(0.0, at_least=0)
-    steps: jd.Swept = jd.field(2000, at_least=SAMPLES)
+    steps: jd.Swept = jd.field(2000, at_least=SAMPLES, whole=True)
     modulus: int = jd.field(17, at_least=2)
     nodes: int = jd.field(64, at_least=1)
     share: float = 0.6

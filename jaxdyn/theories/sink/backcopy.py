@@ -46,7 +46,7 @@ class Backcopy:
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
     lr: jd.Swept = jd.field(1.2e-2, above=0)
-    every: jd.Swept = jd.field(15.0, at_least=1)
+    every: jd.Swept = jd.field(15.0, at_least=1, whole=True)
     triggers: jd.Swept = jd.field(3.0, at_least=0, at_most=MOST)
     value_rate: jd.Swept = jd.field(1.0, at_least=0)
     longest: int = 2400

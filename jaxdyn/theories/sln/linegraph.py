@@ -19,7 +19,7 @@ class Line:
     """Random graphs of one kind, and an embedding of the vertices of their line graphs."""
 
     kind: jd.Code = jd.code(*graphs.KINDS)  # of the graphs; tree+3: a tree with 3 further edges
-    nodes: jd.Swept = jd.field(8.0, at_least=4)  # vertices of a graph
+    nodes: jd.Swept = jd.field(8.0, at_least=4, whole=True)  # vertices of a graph
     density: jd.Swept = jd.field(0.5, above=0, at_most=1)  # probability of an edge, for "random" ones
     walk: jd.Swept = 1.0  # 1 divides by the root of the degree ("rw"), 0 does not ("sym")
     power: jd.Swept = 0.5  # eigenvalues are taken to the power -power

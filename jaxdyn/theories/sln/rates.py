@@ -47,7 +47,7 @@ class Random:
     """
 
     kind: jd.Code = jd.code(*graphs.KINDS)
-    nodes: jd.Swept = jd.field(8.0, at_least=4)
+    nodes: jd.Swept = jd.field(8.0, at_least=4, whole=True)
     density: jd.Swept = jd.field(0.5, above=0, at_most=1)
     rw: jd.Swept = jd.field(1.0, at_least=0, at_most=1)
     power: jd.Swept = 1.0

@@ -55,7 +55,7 @@ class Streamed:
 
     lr: jd.Swept = jd.field(2e-2, above=0)
     decay: jd.Swept = jd.field(0.0, at_least=0)
-    cut: jd.Swept = jd.field(0, at_least=0, at_most=SPARE)
+    cut: jd.Swept = jd.field(0, at_least=0, at_most=SPARE, whole=True)
     attention: str = "softmax"
     triggers: int = jd.field(6, at_least=0)
     vocabulary: int = 33

@@ -32,7 +32,7 @@ class Stream:
     With ``layers`` = 1 the second block of the network writes nothing into the stream, so that both depths share a program.
     """
 
-    sinks: jd.Swept = jd.field(2.0, at_least=0)  # first tokens that the cache keeps
+    sinks: jd.Swept = jd.field(2.0, at_least=0, whole=True)  # first tokens that the cache keeps
     layers: jd.Swept = 1.0  # blocks that write into the residual stream
     size: int = jd.field(6, at_least=2, below=TOKENS)  # L, keys of the cache, sinks included
     std: float = 0.6  # of the weights: attention is far from uniform

@@ -29,7 +29,7 @@ class Search:
     """Digraphs, and the construction with factors on its numbers."""
 
     kind: jd.Code = jd.code(*digraphs.KINDS)  # of the digraphs; no_exit: no edge at the root
-    nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST)  # vertices of a graph
+    nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST, whole=True)  # vertices of a graph
     embedding: jd.Code = jd.code(*EMBEDDINGS)  # of the tokens: random orthogonal, unit axes, a frame, random
     threshold: jd.Code = jd.code(*THRESHOLDS)  # of layer 2: 1/(4 max(m, N)), 1/(4n), 1/2
     rows: jd.Swept = jd.field(53.0, at_least=1)  # numbers of a block that are used, by frames and random embeddings

@@ -162,6 +162,42 @@ def test_a_subclass_keeps_the_ranges_and_may_set_its_own():
     assert Ranged(steps=10).steps == 10
 
 
+@jd.setting
+class Counts:
+    """Swept numbers that a trial rounds."""
+
+    every: jd.Swept = jd.field(2.0, at_least=1, whole=True)
+    shift: jd.Swept = jd.field(0.0, whole=True)
+    pair: tuple[float, ...] = jd.field((1.0, 2.0), whole=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("every", 2.5, "every=2.5 is not allowed: every is a whole number at least 1"),
+        ("every", "2.5", "every=2.5 is not allowed: every is a whole number at least 1"),
+        ("every", np.float32(1.5), "every=1.5 is not allowed: every is a whole number at least 1"),
+        ("every", 0, "every=0.0 is not allowed: every is at least 1"),
+        ("shift", -0.5, "shift=-0.5 is not allowed: shift is a whole number"),
+        ("pair", (1.0, 2.5), "pair=(1.0, 2.5) is not allowed: every entry of pair is a whole number"),
+    ],
+)
+def test_a_count_is_not_rounded(name, value, sentence):
+    with pytest.raises(jd.UsageError) as error:
+        coerce(Counts, name, value)
+    assert str(error.value) == sentence
+    if not isinstance(value, str):
+        with pytest.raises(jd.UsageError, match="whole number|at least 1"):
+            jd.grid(Counts, **{name: value if isinstance(value, tuple) else [1.0, value]})
+
+
+def test_whole_numbers_of_all_types_are_counts():
+    assert {coerce(Counts, "every", v) for v in (3, 3.0, "3", "3.0", np.int32(3), np.float32(3))} == {3.0}
+    assert Counts(every=jnp.float32(3.0), shift=-2).shift == -2
+    jax.eval_shape(lambda x: Counts(every=x), 2.5)  # a traced one is no number yet
+    assert [row["type"] for row in field_table(jd.grid(Counts))][:2] == ["a whole number"] * 2
+
+
 BAD_FIELDS = [
     (jd.Swept, lambda: jd.field(0, above=0), "Bad.x=0 is not allowed: Bad.x is above 0"),
     (tuple[int, ...], lambda: jd.field((1, 0), above=0), r"Bad.x=\(1, 0\) is not allowed: every entry of Bad.x is above 0"),
@@ -169,6 +205,9 @@ BAD_FIELDS = [
     (bool, lambda: jd.field(True, above=0), "Bad.x is true or false: a range is for numbers"),
     (tuple[str, ...], lambda: jd.field((), above=0), "a range is for numbers"),
     (int, lambda: jd.field(1), "jd.field needs a bound"),
+    (jd.Swept, lambda: jd.field(1, whole="yes"), "whole=yes is not allowed: it is True or False"),
+    (jd.Swept, lambda: jd.field(1.5, whole=True), "Bad.x=1.5 is not allowed: Bad.x is a whole number"),
+    (str, lambda: jd.field("a", whole=True), "Bad.x is a word: a range is for numbers and tuples of numbers"),
     (int, lambda: jd.field(1, role="speed"), "role=speed is not allowed: it is rate, time, treatment, breach or none"),
     (int, lambda: jd.field(1, above=0, at_least=0), "one lower and one upper bound, got above, at_least"),
     (int, lambda: jd.field(1, above=math.nan), "finite numbers, got nan"),

@@ -68,6 +68,48 @@ def moved_in_a_branch(s, key):
     return jax.lax.cond(s.drift > 0, lambda: folded(s, key), lambda: key)
 
 
+@jd.setting
+class Records:
+    """Steps between records, once by a number of any kind and once by a whole one."""
+
+    every: jd.Swept = 2.0
+    counted: jd.Swept = jd.field(2.0, at_least=1, whole=True)
+    law: jd.Code = jd.code("normal", "uniform")
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [
+        (lambda s: jnp.round(s.every), True),
+        (lambda s: jnp.asarray(s.every).astype(int), True),
+        (lambda s: jnp.where(s.every > 0, jnp.floor(s.every), 9), True),
+        (lambda s: jax.jit(lambda x: jnp.ceil(x))(s.every), True),
+        (lambda s: jax.vmap(lambda x: jnp.round(x))(jnp.full(2, s.every)).sum(), True),
+        (lambda s: jnp.round(s.counted) + s.law.index, False),
+        (lambda s: jnp.round(s.every) * s.every, False),
+        (lambda s: jnp.round(8 / s.every), False),
+        (lambda s: jax.jit(lambda x: x)(s.every) * 2 + jnp.round(s.every), False),
+        (lambda s: 2 * s.every, False),
+    ],
+)
+def test_a_field_that_a_trial_rounds_is_declared_a_count(read, told):
+    def trial(s, key):
+        x = jnp.asarray(read(s), jnp.float64) + jax.random.normal(key)
+        return jd.observables(measured={"x": x}, predicted={"x": x})
+
+    if told:
+        with pytest.raises(AssertionError, match=r"rounds every, so that 2 and 2.4 are one: declare it jd.field\(..., whole=True"):
+            assert_trial(trial, Records(), run=False)
+    else:
+        assert_trial(trial, Records(), run=False)
+
+
+@examples(deadline=None, max_examples=30)
+@given(settings(Records))
+def test_drawn_counts_are_whole(drawn):
+    assert float(drawn.counted).is_integer() and drawn.counted >= 1
+
+
 @pytest.mark.parametrize("draw", [folded, moved_in_a_loop, moved_in_a_branch])
 def test_draws_that_a_field_moves(draw):
     def trial(s, key):

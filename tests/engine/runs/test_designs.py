@@ -65,6 +65,14 @@ def test_draws_are_uniform_and_those_of_a_field_do_not_depend_on_others(toys):
     assert len(counts) == 4 and abs(counts / 4000 - 0.25).max() < 4 * (0.25 * 0.75 / 4000) ** 0.5
 
 
+@pytest.mark.parametrize("method", ["random", "sobol"])
+def test_counts_are_drawn_as_whole_numbers(toys, method):
+    drawn = jd.random_grid(toys.Counted, 4096, every=(1, 4), method=method).columns["every"]
+    numbers, counts = np.unique(drawn, return_counts=True)
+    assert numbers.tolist() == [1, 2, 3, 4] and abs(counts / 4096 - 0.25).max() < 4 * (0.25 * 0.75 / 4096) ** 0.5
+    assert set(jd.random_grid(toys.Counted, 256, every=(1, 100, "log"), method=method).columns["every"]) <= set(range(1, 101))
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -92,6 +100,8 @@ def test_values_along_a_range(toys):
     assert values_along(toys.Toy, "size", Span(1, 64, True), 7) == [1, 2, 4, 8, 16, 32, 64]
     assert values_along(toys.Toy, "depth", Span(1, 3), 10) == [1, 2, 3]
     assert values_along(toys.Toy, "rate", Span(1.0, 2.0), 1) == [1.0]
+    assert values_along(toys.Counted, "every", Span(1, 64, True), 4) == [1, 4, 16, 64]
+    assert values_along(toys.Counted, "every", Span(1, 3), 10) == [1, 2, 3]
     with pytest.raises(jd.UsageError, match="kind takes no range"):
         values_along(toys.Toy, "kind", Span(1, 2), 3)
 

@@ -154,6 +154,12 @@ def test_rivals_that_need_other_cells_are_named(claim):
     ]
 
 
+def test_counts_are_listed(toys, claim):
+    counted = claim(quick=jd.grid(toys.Counted))
+    with pytest.raises(jd.UsageError, match="every is a whole number: list its values, such as every=1,2,4"):
+        verdict_map.prepare_survey(counted, {"every": (1.0, 8.0)}, seeds=1)
+
+
 def test_the_cost_is_known_beforehand(halved):
     asked = verdict_map.prepare_survey(halved, OVER, cells=243, seeds=1)
     assert len(asked.first()) == 81 and asked.seconds() > 0

@@ -70,7 +70,7 @@ class Pretraining(pretraining.TextTraining):
     """
 
     factor: jd.Swept = jd.field(1.0, above=0)
-    every: jd.Swept = jd.field(50.0, at_least=0)
+    every: jd.Swept = jd.field(50.0, at_least=0, whole=True)
     rank: jd.Swept = jd.field(8.0, at_least=1)
     alpha: jd.Swept = jd.field(0.25, above=0)
     optimizer: jd.Code = jd.code(*METHODS)

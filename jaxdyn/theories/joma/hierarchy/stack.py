@@ -88,7 +88,7 @@ class Blocks:
     rho: jd.Swept = jd.field(0.8, above=0, at_most=1)
     lr: jd.Swept = jd.field(0.01, above=0)
     ratio: jd.Swept = jd.field(10.0, at_least=0)
-    every: jd.Swept = jd.field(20.0, at_least=1)
+    every: jd.Swept = jd.field(20.0, at_least=1, whole=True)
     init: jd.Swept = 0.5
     leaves: int = 8
     hidden: int = jd.field(16, at_least=1)

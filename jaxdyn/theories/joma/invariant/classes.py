@@ -50,7 +50,7 @@ class Classes:
     tau: jd.Swept = 0.5
     lr: jd.Swept = 0.1
     init: jd.Swept = 0.01
-    every: jd.Swept = 50.0
+    every: jd.Swept = jd.field(50.0, at_least=1, whole=True)
     tokens: int = jd.field(20, at_least=DISTINCT)
     classes: int = 20
     dim: int = 30

@@ -59,8 +59,8 @@ class OneBlock:
     horizon: jd.Swept = 0.7
     weight_decay: jd.Swept = 0.0
     noise: jd.Swept = 0.0
-    queries: jd.Swept = jd.field(1.0, at_least=1)
-    nodes: jd.Swept = jd.field(2.0, at_least=1)
+    queries: jd.Swept = jd.field(1.0, at_least=1, whole=True)
+    nodes: jd.Swept = jd.field(2.0, at_least=1, whole=True)
     fraction: jd.Swept = 1.0
     tokens: int = 4
     hidden: int = 2

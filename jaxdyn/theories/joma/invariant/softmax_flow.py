@@ -42,7 +42,7 @@ class DrivenBlock:
 
     ratio: jd.Swept = 1.0
     tau: jd.Swept = 1.0
-    nodes: jd.Swept = jd.field(2.0, at_least=1)
+    nodes: jd.Swept = jd.field(2.0, at_least=1, whole=True)
     moving: jd.Swept = 0.0
     split: jd.Swept = 0.0
     horizon: jd.Swept = 0.5

@@ -43,7 +43,7 @@ class Stacked:
     upper: jd.Code = jd.code(*model.UPPERS)
     data: jd.Code = jd.code(*DATA)
     lr: jd.Swept = 0.05
-    every: jd.Swept = 60.0
+    every: jd.Swept = jd.field(60.0, at_least=1, whole=True)
     gone: jd.Swept = jd.field(0.1, above=0, below=1)
     records: int = jd.field(60, at_least=1)
     tokens: int = jd.field(20, at_least=DISTINCT)

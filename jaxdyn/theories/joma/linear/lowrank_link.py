@@ -71,7 +71,7 @@ class Trained(Converge):
     attention: jd.Code = jd.code("exp", "softmax")
     activation: jd.Code = jd.code("id", "tanh")
     residual: jd.Swept = 0.0
-    queries: jd.Swept = 1.0
+    queries: jd.Swept = jd.field(1.0, at_least=1, whole=True)
     eta: jd.Swept = 0.05
     span: jd.Swept = 1.0
     start: jd.Swept = 0.05

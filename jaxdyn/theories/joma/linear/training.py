@@ -50,7 +50,7 @@ class LinearLayer:
         horizon: factor on the save times, which end at 0.9999 t*; at most 1 where the flow blows up at t*.
     """
 
-    nodes: jd.Swept = jd.field(1.0, at_least=1)
+    nodes: jd.Swept = jd.field(1.0, at_least=1, whole=True)
     tokens: int = jd.field(12, at_least=2)
     hidden: int = 3
     samples: int = 32

@@ -30,7 +30,7 @@ class Pairs:
     """Random nodes on random pairs of a group; ``more`` is a breach."""
 
     activation: jd.Code = jd.code(*model.STUDIED)  # sigma of the hidden nodes
-    nodes: jd.Swept = jd.field(12.0, at_least=FIRST)  # nodes of the network, the first of those sampled
+    nodes: jd.Swept = jd.field(12.0, at_least=FIRST, whole=True)  # nodes of the network, the first of those sampled
     eta: jd.Swept = jd.field(0.5, above=0, role="none")  # ridge added to the Gram matrix of the nodes
     more: jd.Swept = jd.field(0.0, at_least=0, role="breach")  # nodes in the inverse that the formula leaves out
     group: str = "7"  # whose pairs are sampled; a number M is the residues modulo M

@@ -33,7 +33,7 @@ SHOWN = 5  # nodes whose gradients are compared entry by entry
 class Regimes:
     """All pairs of a group; the first ``nodes`` of ``capacity`` squared random features."""
 
-    nodes: jd.Swept = jd.field(60.0, at_least=SHOWN)  # nodes in use, the first of those sampled
+    nodes: jd.Swept = jd.field(60.0, at_least=SHOWN, whole=True)  # nodes in use, the first of those sampled
     eta: jd.Swept = jd.field(1e-3, above=0, role="none")  # ridge of the top layer where the output scale beta varies
     group: str = "7"  # all of whose pairs are used; a number M is the residues modulo M
     capacity: int = 200  # nodes that are sampled

@@ -49,7 +49,7 @@ class Table1:
 
     lr: jd.Swept = jd.field(1e-4, at_least=0)
     decay: jd.Swept = jd.field(1e-4, at_least=0)
-    every: jd.Swept = jd.field(30.0, at_least=1)
+    every: jd.Swept = jd.field(30.0, at_least=1, whole=True)
     classes: int = 20
     members: int = 2
     latents: tuple[int, int] = (10, 20)
