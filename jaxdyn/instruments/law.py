@@ -28,7 +28,7 @@ from jaxdyn.instruments.moment import Moment
 
 __all__ = ["Asked", "Law", "Sides", "errors", "holds_until", "largest_so_far", "nothing_moves", "shuffled", "sides"]
 
-Curves = Mapping[str, Float[Array, "time ..."]]
+Curves = Mapping[str, Float[Array, "time ..."] | Bool[Array, "time ..."]]
 
 
 def nothing_moves(predicted: Float[Array, "time ..."], measured: Float[Array, "time ..."]) -> Float[Array, "time ..."]:

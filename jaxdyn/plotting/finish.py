@@ -42,6 +42,7 @@ def finish(fig: Figure) -> None:
 
     A panel in which nothing could be drawn says so. Words between dollar signs that are no mathematics are drawn as they are.
     """
+    _unscale_empty_axes(fig)
     _keep_dollars(fig)
     for ax in fig.axes:
         if why := _emptiness(ax):
@@ -56,6 +57,14 @@ def finish(fig: Figure) -> None:
     if not _place_legends(fig) or any(changed):
         _lay_out(fig)
     rasterise(fig, POINTS)
+
+
+def _unscale_empty_axes(fig: Figure) -> None:
+    """Make a logarithmic axis without a positive number a linear one: matplotlib has no ticks for it, and raises."""
+    for ax in fig.axes:
+        for axis, unscale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+            if axis.get_scale() == "log" and not 0 < axis.get_minpos() < np.inf and min(axis.get_view_interval()) <= 0:
+                unscale("linear")
 
 
 def _keep_dollars(fig: Figure) -> None:

@@ -154,3 +154,16 @@ def test_words_that_are_no_mathematics_keep_their_dollar_signs(fig):
     assert [text.get_parse_math() for text in texts] == [False, True, False]
     (legend,) = legends(fig)
     assert {text.get_text() for text in legend.get_texts()} == {r"\$\frac\$", "$x^2$"}
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_logarithmic_panel_without_numbers_is_drawn_and_says_so(fig, scale):
+    """Matplotlib has no ticks for a logarithmic axis on which no number is positive."""
+    ax = fig.subplots()
+    ax.plot([0.001, 0.01, 0.1], [np.nan] * 3, "o-")
+    ax.fill_between([0.001, 0.01, 0.1], [np.nan] * 3, [np.nan] * 3)
+    ax.set_xscale("log")
+    ax.set_yscale(scale)
+    finish(fig)
+    fig.draw_without_rendering()
+    assert [text.get_text() for text in ax.texts] == ["nothing to draw:\nno finite value"]

@@ -134,7 +134,7 @@ def _contrast(s: Width | Equal, terms: tuple[int, int, int]) -> Float[Array, ""]
 
 
 def sizes(
-    a: Float[Array, "n n"], signal: Float[Array, "n n"], eta: Float[Array, ""]
+    a: Float[Array, "n n"], signal: Float[Array, "n n"], eta: float | Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """<G_F, S F~>, the norm of G_F, and that of S F~."""
     r = linalg.inv(a + eta * jnp.eye(len(a), dtype=a.dtype))
