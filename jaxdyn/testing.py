@@ -54,8 +54,9 @@ def assert_trial(
     """Test that a trial keeps its contract: ``assert_trial(trial, MySetting())``.
 
     Checked without running it: the trial returns ``jd.observables``, whose arrays have named axes; no float64 array arises if the
-    setting's dtype is narrower; random numbers depend on the key and not on swept fields. With ``run`` also: the same key gives the
-    same bits, a batch of seeds equals a loop over them, and settings that differ only in swept fields share one trace.
+    setting's dtype is narrower; fields with which the trial only counts are declared whole numbers; random numbers depend on the
+    key and not on swept fields. With ``run`` also: the same key gives the same bits, a batch of seeds equals a loop over them, and
+    settings that differ only in swept fields share one trace.
 
     Args:
         trial: ``(setting, key) -> jd.observables(...)``.

@@ -90,7 +90,7 @@ def without_programs():
 @pytest.mark.thinned
 @pytest.mark.parametrize("name", TRIALS)
 def test_the_program_of_a_trial_keeps_its_contract(name):
-    """Named axes, no silent float64, and random numbers that no swept field moves."""
+    """Named axes, no silent float64, counts that are declared, and random numbers that no swept field moves."""
     trial, cell = TRIALS[name]
     assert_trial(trial, cell, run=False, noise=NOISE.get(name, ()), wide=name in WIDE)
 

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal
 
 from jaxdyn.engine.claims.observables import Observables
 from jaxdyn.engine.claims.setting import columns, join, split
@@ -26,6 +27,7 @@ SLACK = {"float64": 1e-7, "float32": 1e-2}  # allowed difference between ways to
 SAME = ("broadcast_in_dim", "reshape", "squeeze", "copy", "stop_gradient", "reduce_precision")  # the number itself, again
 ASKED = ("gt", "ge", "lt", "le", "eq", "ne")  # whether a count is positive, say, before it is rounded
 ROUNDED = ("round", "floor", "ceil")
+INDEX = "0, 1, 2, …"  # in place of a field's name: the numbers of an array's entries, possibly shifted
 ROUNDING = 64  # allowed difference of every number in addition, in units of rounding of 1
 
 
@@ -58,7 +60,7 @@ def check_request(trial: Any, setting: Any, others: Any, noise: Any) -> tuple[li
 
 
 def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: bool = False) -> None:
-    """Check observables, their precision, and what random numbers depend on, by the trial's program alone.
+    """Check observables, their precision, counts, and what random numbers depend on, by the trial's program alone.
 
     Args:
         trial: the trial.
@@ -83,7 +85,7 @@ def check_program(trial: Trial, setting: Any, noise: Iterable[str] = (), wide: b
         )
         _expect(not found, f"arrays of float64 arise where dtype={setting.dtype}: in {', '.join(found)}")
     counts = [name for name in rounded_fields(closed.jaxpr, type(setting).swept_fields) if not _is_whole(type(setting), name)]
-    _expect(not counts, f"the trial rounds {', '.join(counts)}, so that 2 and 2.4 are one: declare it jd.field(..., whole=True)")
+    _expect(not counts, f"the trial counts with {', '.join(counts)}, and would round 2.5: declare it jd.field(..., whole=True)")
     fields = [name for name in type(setting).swept_fields if name not in set(noise)]
     for name in fields:
         tainted = [field == name for field in type(setting).swept_fields] + [False]
@@ -103,7 +105,7 @@ def _is_whole(cls: Any, name: str) -> bool:
 
 
 def rounded_fields(jaxpr: Any, names: Sequence[str]) -> list[str]:
-    """The inputs of a program that it rounds or casts to an integer, and reads in no other way but in comparisons.
+    """The inputs that a program rounds, casts to integers or compares with indices, and reads in no other way but in comparisons.
 
     Args:
         jaxpr: the program.
@@ -111,26 +113,34 @@ def rounded_fields(jaxpr: Any, names: Sequence[str]) -> list[str]:
     """
     found: dict[str, set[str]] = {}
     outputs = _readers(jaxpr, [*names, *[""] * (len(jaxpr.invars) - len(names))], found)
-    for name in filter(None, outputs):
+    for name in {*outputs} - {"", INDEX}:
         found.setdefault(name, set()).add("output")
     return [name for name in names if "" in (ways := found.get(name, set())) and ways <= {"", *ASKED}]
 
 
 def _readers(jaxpr: Any, names: Sequence[str], found: dict[str, set[str]]) -> list[str]:
-    """Add to each name the primitives that read the input of this name, "" for rounding; which outputs are inputs unchanged."""
+    """Add to each name the primitives that read the input of this name, "" for rounding; which outputs are inputs unchanged.
+
+    A comparison with indices rounds, too: ``jnp.arange(n) < s.nodes`` is the same for 2.2 and 2.8.
+    """
     known = {id(v): name for v, name in zip(jaxpr.invars, names, strict=True)}
     for eqn in jaxpr.eqns:
         inputs, inner, kind = [known.get(id(v), "") for v in eqn.invars], _inner(eqn), eqn.primitive.name
         cast = kind == "convert_element_type"
+        if kind == "iota":
+            known[id(eqn.outvars[0])] = INDEX
         if not any(inputs):
             continue
         if len(inner) == 1 and len(inner[0].invars) == len(inputs) and kind not in ("scan", "while"):
             known |= {id(v): name for v, name in zip(eqn.outvars, _readers(inner[0], inputs, found), strict=True)}
-        elif kind in SAME or (cast and jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact)):
+        elif kind in SAME or (cast and (inputs[0] == INDEX or jnp.issubdtype(eqn.params["new_dtype"], jnp.inexact))):
             known[id(eqn.outvars[0])] = inputs[0]
+        elif kind in ("add", "sub") and INDEX in inputs and any(isinstance(v, Literal) for v in eqn.invars):
+            known[id(eqn.outvars[0])] = INDEX
         else:
-            for name in filter(None, inputs):
-                found.setdefault(name, set()).add("" if cast or kind in ROUNDED else kind)
+            rounds = cast or kind in ROUNDED or (kind in ASKED and INDEX in inputs)
+            for name in {*inputs} - {"", INDEX}:
+                found.setdefault(name, set()).add("" if rounds else kind)
     return [known.get(id(v), "") for v in jaxpr.outvars]
 
 

@@ -33,7 +33,7 @@ LIGHT, HEAVY = 0.2, 1.0  # smallest and largest weight of a chunk; frequencies a
 class Capacity:
     """A source of chunks with random frequencies, and a codebook of the most frequent or the rarest of them."""
 
-    distinct: jd.Swept = jd.field(16.0, at_least=1)  # D, different chunks of the source
+    distinct: jd.Swept = jd.field(16.0, at_least=1, whole=True)  # D, different chunks of the source
     kept: jd.Code = jd.code("frequent", "rare")  # chunks that the codebook holds
     vocabulary: int = 6  # V, tokens
     length: int = 2  # L, tokens of a chunk

@@ -24,7 +24,7 @@ class Tables:
         sets: the first of the seven sets to average over.
     """
 
-    sets: jd.Swept = jd.field(7.0, at_least=1, at_most=7)
+    sets: jd.Swept = jd.field(7.0, at_least=1, at_most=7, whole=True)
 
 
 def trial(s: Tables, key: PRNGKeyArray) -> jd.Observables:

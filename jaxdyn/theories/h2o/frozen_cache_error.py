@@ -28,7 +28,7 @@ from jaxdyn.nn import Transformer, attention, cache
 class Eviction:
     """Attention with random logits and values, and how much of it is kept."""
 
-    kept: jd.Swept = jd.field(6.0, at_least=1)  # keys that are not evicted
+    kept: jd.Swept = jd.field(6.0, at_least=1, whole=True)  # keys that are not evicted
     spread: jd.Swept = jd.field(2.0, at_least=0)  # standard deviation of the logits
     opposed: jd.Swept = 0.0  # 1: kept keys share one value, all others have its negative
     keys: int = jd.field(24, at_least=2)  # keys before eviction

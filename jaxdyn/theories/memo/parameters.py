@@ -44,7 +44,7 @@ class Perceptrons:
 
     side: jd.Swept = jd.field(28.0, at_least=1)  # pixels along each side of an image
     colours: jd.Swept = jd.field(3.0, at_least=1)  # colour channels of each pixel
-    classes: jd.Swept = jd.field(10.0, at_least=1, whole=True)  # outputs of a perceptron
+    classes: jd.Swept = jd.field(10.0, at_least=1)  # outputs of a perceptron
     biases: jd.Swept = jd.field(1.0, at_least=0, at_most=1)  # 1: biases are counted, 0: they are not
 
 

@@ -47,7 +47,7 @@ class Backcopy:
     optimizer: jd.Code = jd.code("adam", "sgd")
     lr: jd.Swept = jd.field(1.2e-2, above=0)
     every: jd.Swept = jd.field(15.0, at_least=1, whole=True)
-    triggers: jd.Swept = jd.field(3.0, at_least=0, at_most=MOST)
+    triggers: jd.Swept = jd.field(3.0, at_least=0, at_most=MOST, whole=True)
     value_rate: jd.Swept = jd.field(1.0, at_least=0)
     longest: int = 2400
     vocabulary: int = jd.field(17, above=MOST + 1)

@@ -32,7 +32,7 @@ class Search:
     nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST, whole=True)  # vertices of a graph
     embedding: jd.Code = jd.code(*EMBEDDINGS)  # of the tokens: random orthogonal, unit axes, a frame, random
     threshold: jd.Code = jd.code(*THRESHOLDS)  # of layer 2: 1/(4 max(m, N)), 1/(4n), 1/2
-    rows: jd.Swept = jd.field(53.0, at_least=1)  # numbers of a block that are used, by frames and random embeddings
+    rows: jd.Swept = jd.field(53.0, at_least=1, whole=True)  # numbers of a block that are used, by frames and random embeddings
     eta: jd.Swept = jd.field(1.0, role="none")  # factor on eta, of the keys in layer 1
     xi: jd.Swept = 1.0  # factor on xi, of the queries that look at place 1
     tau: jd.Swept = 1.0  # factor on tau, of the keys in layer 2

@@ -85,6 +85,11 @@ class Records:
         (lambda s: jnp.where(s.every > 0, jnp.floor(s.every), 9), True),
         (lambda s: jax.jit(lambda x: jnp.ceil(x))(s.every), True),
         (lambda s: jax.vmap(lambda x: jnp.round(x))(jnp.full(2, s.every)).sum(), True),
+        (lambda s: jnp.sum(jnp.arange(4) < s.every), True),
+        (lambda s: jnp.sum(jnp.arange(1, 5, dtype=jnp.float32) <= s.every), True),
+        (lambda s: jnp.where(s.every > 2, 1, 0), False),
+        (lambda s: jnp.sum(jnp.arange(4) / 4 < s.every), False),
+        (lambda s: jnp.sum(jnp.arange(4) < s.counted), False),
         (lambda s: jnp.round(s.counted) + s.law.index, False),
         (lambda s: jnp.round(s.every) * s.every, False),
         (lambda s: jnp.round(8 / s.every), False),
@@ -98,7 +103,7 @@ def test_a_field_that_a_trial_rounds_is_declared_a_count(read, told):
         return jd.observables(measured={"x": x}, predicted={"x": x})
 
     if told:
-        with pytest.raises(AssertionError, match=r"rounds every, so that 2 and 2.4 are one: declare it jd.field\(..., whole=True"):
+        with pytest.raises(AssertionError, match=r"counts with every, and would round 2.5: declare it jd.field\(..., whole=True"):
             assert_trial(trial, Records(), run=False)
     else:
         assert_trial(trial, Records(), run=False)
