@@ -24,7 +24,7 @@ INWARDS = {"above": 1, "at_least": 1, "below": -1, "at_most": -1}
 def sides(cls, name, word, bound):
     """The first numbers outside and inside a bound; an integer's neighbours, or a small distance from the bound."""
     kinds = set(re.findall(r"\b(int|float)\b", str(cls.hints[name])))
-    whole = kinds == {"int"}
+    whole = kinds == {"int"} or cls.ranges[name].whole
     step = 1 if whole else 1e-9 * max(1.0, abs(bound))
     inside, outside = bound + INWARDS[word] * step, bound - INWARDS[word] * step
     return (bound, inside) if word in ("above", "below") else (outside, bound)
@@ -56,11 +56,13 @@ def refusal(cls, name, value):
     ids=[f"{cls.__module__.removeprefix('jaxdyn.theories.')}-{cls.__name__}.{name}" for cls, name in FIELDS],
 )
 def test_a_range_refuses_what_is_outside_and_nothing_else(cls, name):
-    allowed = f"{name} is {cls.ranges[name]}"
+    allowed = f"{name} is {cls.ranges[name].allowed}"
     for word, bound in cls.ranges[name].bounds:
         outside, inside = sides(cls, name, word, bound)
         assert refusal(cls, name, held(cls, name, outside)).endswith(allowed)
         assert not refusal(cls, name, held(cls, name, inside)).endswith(allowed)
+    if cls.ranges[name].whole:
+        assert refusal(cls, name, held(cls, name, 2.5)).endswith(allowed)
     for none in (math.nan, True):
         assert f"{name} is " in refusal(cls, name, held(cls, name, none))
 

@@ -66,6 +66,11 @@ class Range:
         """The range in words: ``above 0 and at most 1``."""
         return " and ".join(f"{word.replace('_', ' ')} {bound}" for word, bound in self.bounds)
 
+    @property
+    def allowed(self) -> str:
+        """What a number in the range is, in words: ``a whole number at least 1``."""
+        return f"a whole number {self}".rstrip() if self.whole else str(self)
+
     def as_dict(self) -> dict[str, float]:
         """The bounds by name, as written to JSON."""
         return dict(self.bounds)
@@ -82,10 +87,9 @@ class Range:
                 raise UsageError(f"{name}={value} is not allowed: {one}{name} is a number")
             if not isinstance(entry, int | float | np.number):
                 continue
-            if self.whole and not float(entry).is_integer():
-                raise UsageError(f"{name}={value} is not allowed: {one}{name} is {f'a whole number {self}'.rstrip()}")
-            if not all(HOLDS[word](entry, bound) for word, bound in self.bounds):
-                raise UsageError(f"{name}={value} is not allowed: {one}{name} is {self}")
+            fraction = self.whole and not float(entry).is_integer()
+            if fraction or not all(HOLDS[word](entry, bound) for word, bound in self.bounds):
+                raise UsageError(f"{name}={value} is not allowed: {one}{name} is {self.allowed}")
 
 
 def _entries(value: Any) -> list[Any]:

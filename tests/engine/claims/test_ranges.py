@@ -177,7 +177,7 @@ class Counts:
         ("every", 2.5, "every=2.5 is not allowed: every is a whole number at least 1"),
         ("every", "2.5", "every=2.5 is not allowed: every is a whole number at least 1"),
         ("every", np.float32(1.5), "every=1.5 is not allowed: every is a whole number at least 1"),
-        ("every", 0, "every=0.0 is not allowed: every is at least 1"),
+        ("every", 0, "every=0.0 is not allowed: every is a whole number at least 1"),
         ("shift", -0.5, "shift=-0.5 is not allowed: shift is a whole number"),
         ("pair", (1.0, 2.5), "pair=(1.0, 2.5) is not allowed: every entry of pair is a whole number"),
     ],

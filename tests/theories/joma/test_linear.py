@@ -120,7 +120,12 @@ def test_boost_and_tie_set_the_margin(linear_runs, x64):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "words"), [({"samples": 3}, "at least as many samples as tokens"), ({"nodes": 1.5}, "a whole number from 1 to 3")]
+    ("wrong", "words"),
+    [
+        ({"samples": 3}, "at least as many samples as tokens"),
+        ({"nodes": 4}, "a whole number from 1 to 3"),
+        ({"nodes": 1.5}, "a whole number at least 1"),
+    ],
 )
 def test_wrong_fields_are_named(wrong, words):
     with pytest.raises(jd.UsageError, match=words):
