@@ -125,6 +125,8 @@ def _of_type(hint: Any, value: Any) -> Any:
         whole = int(_number_or_text(value))
         if not isinstance(value, str) and whole != value:
             raise ValueError
+        if not -(2**63) <= whole < 2**63:  # neither JAX nor a result's coordinate holds it
+            raise _Unheld("int64 holds whole numbers from -2**63 to 2**63 - 1")
         return whole
     if hint is float or hint == Swept:
         number = float(_number_or_text(value)) + 0.0  # turns -0.0 into 0.0, since labels do not distinguish them

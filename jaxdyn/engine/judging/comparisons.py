@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 TINY = 1e-200  # smallest sum of squares that is taken as it is
+EXACT = 2**53  # floats represent all whole numbers up to this
 BLOCK = 2**18  # numbers that are compared at a time
 LEVEL = 0.997  # default probability that all intervals of one check hold together
 
@@ -55,6 +56,12 @@ def _floats(name: str, value: Any) -> Any:
     return only_judged(value.astype(float, copy=False) if hasattr(value, "astype") else np.asarray(value, float))
 
 
+def _refuse_inexact(name: str, value: Any, bounds: tuple[float, float]) -> None:
+    """Refuse whole numbers and a bound that are both beyond 2**53, where several whole numbers become one float."""
+    if any(EXACT <= abs(bound) < math.inf for bound in bounds) and np.asarray(value).dtype.kind in "iu":
+        raise UsageError(f"check {name!r}: whole numbers are not compared with bounds beyond 2**53, where floats do not tell them apart")
+
+
 def _bound(name: str, bound: Any) -> float:
     """A bound as one float."""
     try:
@@ -72,25 +79,25 @@ def _level(level: float) -> float:
 
 def at_most(name: str, value: float | stats.Labelled, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
-    value, bound = _floats(name, value), _bound(name, bound)
-    return _decided(name, value, value, (-math.inf, bound))
+    return _decided(name, value, (-math.inf, _bound(name, bound)), lambda value: value)
 
 
 def at_least(name: str, value: float | stats.Labelled, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
-    value, bound = _floats(name, value), _bound(name, bound)
-    return _decided(name, value, -value, (bound, math.inf))
+    return _decided(name, value, (_bound(name, bound), math.inf), lambda value: -value)
 
 
 def within(name: str, value: float | stats.Labelled, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
-    value, (low, high) = _floats(name, value), ordered(f"check {name!r}", "bound", (_bound(name, low), _bound(name, high)))
-    return _decided(name, value, excess(value, value, low, high), (low, high))
+    low, high = ordered(f"check {name!r}", "bound", (_bound(name, low), _bound(name, high)))
+    return _decided(name, value, (low, high), lambda value: excess(value, value, low, high))
 
 
-def _decided(name: str, value: Any, badness: Any, bound: tuple[float, float]) -> Check:
+def _decided(name: str, value: Any, bound: tuple[float, float], badness: Callable[[Any], Any]) -> Check:
     """The check of every entry, by the worst one; if none fails, by an undefined place (:func:`undefined_place`)."""
-    worst_value, worst = worst_entry(value, badness)
+    given, value = value, _floats(name, value)
+    _refuse_inexact(name, given, bound)
+    worst_value, worst = worst_entry(value, badness(value))
     passed = holds(bound, worst_value)
     if passed and (place := undefined_place(value)) is not None:
         return Check(name, math.nan, bound, None, place)
@@ -325,15 +332,25 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty).
 
     For a control or rival (``ds.attrs["opponent"]``, set by the engine) the denominator is ``‖measured‖``, so that a theory in
-    which nothing happens is not refuted by a division by zero.
+    which nothing happens is not refuted by a division by zero. Entries where either array is NaN, such as the padding of ragged
+    ones, are in neither norm.
+
+    Raises:
+        UsageError: neither array has one of the axes.
     """
     unit = "measured" if ds.attrs.get("opponent") else "predicted"
     over = dims.split() if isinstance(dims, str) else list(dims)
+    arrays = ds[f"predicted_{name}"], ds[f"measured_{name}"]
+    there = {dim: None for array in arrays for dim in array.dims}
+    if missing := [dim for dim in over if dim not in there]:
+        axes = ", ".join(map(str, there)) or "none"
+        raise UsageError(f"the relative error of {name} is not over {missing[0]}: predicted and measured values have the axes {axes}")
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))
         distance, size = abs(measured - predicted), abs(measured if unit == "measured" else predicted)
         distance = _infinite(distance, predicted, measured)
+        size = _compared(size, distance)
         ratio = (_norm(distance, over) / _norm(size, over)) if over else distance / size
         if unit == "predicted" and np.isnan(ratio.values).any():  # infinitely far from an infinite prediction
             far = np.isinf(_norm(distance, over).values if over else distance.values)
@@ -343,7 +360,7 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     def in_blocks(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         return _in_blocks(error, predicted, measured, over)
 
-    return by_axis(in_blocks, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+    return by_axis(in_blocks, *arrays)
 
 
 def _infinite(distance: xr.Variable, predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
@@ -352,6 +369,15 @@ def _infinite(distance: xr.Variable, predicted: xr.Variable, measured: xr.Variab
         return distance
     padding = (predicted.isnull() | measured.isnull()).transpose(*distance.dims)
     return distance.copy(data=np.where(np.isnan(distance.values) & ~padding.values, np.inf, distance.values))
+
+
+def _compared(size: xr.Variable, distance: xr.Variable) -> xr.Variable:
+    """The sizes of the entries that have a distance: NaN elsewhere, so that both norms are over the same entries."""
+    undefined = np.isnan(distance.values)
+    if set(size.dims) == set(distance.dims) and not undefined.any():
+        return size
+    every: xr.Variable = size.set_dims(distance.sizes).transpose(*distance.dims)
+    return every.copy(data=np.where(undefined, np.nan, every.values))
 
 
 def _in_blocks(function: Callable[..., xr.Variable], predicted: xr.Variable, measured: xr.Variable, over: list[str]) -> xr.Variable:

@@ -97,6 +97,8 @@ BAD = [
     ("optimizer", ["gd"], "one of gd, sign"),
     ("size", 2.5, "a whole number"),
     ("size", "2.5", "a whole number"),
+    ("size", 2**63, "from -2**63 to 2**63 - 1"),
+    ("size", "-9223372036854775809", "from -2**63 to 2**63 - 1"),
     ("size", True, "a whole number"),
     ("size", float("nan"), "a whole number"),
     ("size", float("inf"), "a whole number"),

@@ -124,6 +124,29 @@ def test_relative_error_leaves_out_padding_and_failed_runs():
     assert error[0] == 1.0 and np.isnan(error[1])
 
 
+def test_relative_error_is_over_the_entries_that_both_sides_have():
+    """A large prediction without a measurement does not hide the error of the others."""
+    one_sided = xr.Dataset({"predicted_z": ("entry", [1000.0, 1.0, np.nan]), "measured_z": ("entry", [np.nan, 2.0, 1000.0])})
+    assert jd.relative_error(one_sided, "z", "entry") == 1.0
+    assert jd.relative_error(one_sided.assign_attrs(opponent="nothing"), "z", "entry") == 0.5
+
+
+def test_relative_error_of_a_prediction_that_is_the_same_along_an_axis():
+    one_for_all = xr.Dataset({"predicted_z": ("cell", [1.0, 2.0]), "measured_z": (("seed", "cell"), [[1.5, 2.0], [1.0, 4.0]])})
+    np.testing.assert_allclose(jd.relative_error(one_for_all, "z", "seed"), [0.5 / 2**0.5, 2 / 8**0.5])
+    with pytest.raises(jd.UsageError, match="the relative error of z is not over step: .* have the axes cell, seed"):
+        jd.relative_error(one_for_all, "z", ("seed", "step"))
+
+
+def test_whole_numbers_that_floats_do_not_tell_apart_are_not_compared():
+    """2**53 + 1 is at most 2**53 among floats."""
+    for compared in (jd.at_most, jd.at_least, lambda name, value, bound: jd.within(name, value, 0, bound)):
+        with pytest.raises(jd.UsageError, match="check 'x': whole numbers are not compared with bounds beyond 2"):
+            compared("x", np.array([2**53 + 1]), 2**53)
+        assert compared("x", np.array([2.0**60]), 2.0**60).passed
+    assert jd.at_most("x", 2**53 - 1, 2**53 - 1).passed and not jd.at_most("x", np.uint64(2**63), 2**53 - 1).passed
+
+
 @pytest.mark.parametrize("over", ["entry", "step entry", "seed step"])
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 @pytest.mark.parametrize("block", [1, 100, 2**18])
