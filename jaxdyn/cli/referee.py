@@ -164,7 +164,7 @@ def _lines(entry: Mapping[str, Any]) -> Iterator[str]:
     """A claim's outcome as text: its attacks by outcome, then every open finding."""
     counts = collections.Counter(attack["outcome"] for attack in entry["attacks"])
     sign = next((sign for word, sign in SIGNS.items() if counts[word]), " ")
-    words = ", ".join(f"{counts[word]} {word}" for word in OUTCOMES if counts[word])
+    words = ", ".join(plural(n, word) if word == "finding" else f"{n} {word}" for word in OUTCOMES if (n := counts[word]))
     yield f" {sign} {entry['id']:<34} {words}"
     for attack in entry["attacks"]:
         yield from (f"     {attack['name']}: {f['text']}" for f in attack["findings"] if not f["excuse"])

@@ -1,6 +1,7 @@
 """``jd.diff`` and ``jaxdyn diff``: two results of ``jaxdyn verify``, compared claim by claim.
 
-A number *moves* when the intervals of both results are disjoint; a number without an interval is an interval of length 0. Two
+A number *moves* when the intervals of both results are disjoint; a number without an interval is an interval of length 0. Only
+of runs with the same settings and seeds, though: such a number, say the worst of all runs, is another one for other seeds. Two
 numbers are the same, whatever their intervals, when they differ by at most :data:`ROUNDING` of the largest of their sizes and of
 the finite ends of their bounds. A number that becomes infinite or NaN, or ceases to be so, moves. A resolution moves when it
 changes by a factor above :data:`BLUNTER`.
@@ -59,6 +60,7 @@ class NumberDiff:
         bound: what they are compared with.
         passed: whether they pass; None if undecided, or a reading.
         moved: whether the number moved by more than its intervals.
+        other_runs: whether it has no interval, and the runs have other settings or seeds, so that it was to be another one.
         only_in: ``a`` or ``b`` if the other result lacks it.
     """
 
@@ -69,6 +71,7 @@ class NumberDiff:
     bound: Pair
     passed: Pair
     moved: bool
+    other_runs: bool = False
     only_in: str | None = None
 
     @property
@@ -77,7 +80,7 @@ class NumberDiff:
         return (
             self.only_in is None
             and self.kind != "resolution"
-            and not (self.moved or self.bound_changed or self.passed[0] is not self.passed[1])
+            and not (self.moved or self.other_runs or self.bound_changed or self.passed[0] is not self.passed[1])
         )
 
     @property
@@ -289,7 +292,7 @@ def _claim(one: Mapping[str, Any], other: Mapping[str, Any]) -> ClaimDiff:
         verdict=(one.get("verdict"), other.get("verdict")),
         expected=str(other.get("expected")),
         message=other.get("message") if one.get("verdict") != other.get("verdict") else None,
-        numbers=(*_numbers(_all_numbers(one, other), _all_numbers(other, one)), *_resolutions(one, other)),
+        numbers=(*_numbers(_all_numbers(one, other), _all_numbers(other, one), planned_alike), *_resolutions(one, other)),
         opponents=_changed(_rejected(one), _rejected(other)),
         cells=_changed(before, after),
         settings=settings,
@@ -395,11 +398,11 @@ def _flat(claim: str, resolution: Any) -> dict[str, float | None]:
     return flat
 
 
-def _numbers(one: Sequence[Number], other: Sequence[Number]) -> list[NumberDiff]:
+def _numbers(one: Sequence[Number], other: Sequence[Number], planned_alike: bool) -> list[NumberDiff]:
     """The numbers that differ, in the order of the second result, then those that only the first has."""
     before, after = _keyed(one), _keyed(other)
     pairs = [(before.get(key), after[key]) for key in after] + [(n, None) for key, n in before.items() if key not in after]
-    return [found for pair in pairs if (found := _number(*pair)) is not None]
+    return [found for pair in pairs if (found := _number(*pair, planned_alike=planned_alike)) is not None]
 
 
 def _keyed(numbers: Sequence[Number]) -> dict[tuple[str, str, int], Number]:
@@ -412,7 +415,7 @@ def _keyed(numbers: Sequence[Number]) -> dict[tuple[str, str, int], Number]:
     return keyed
 
 
-def _number(a: Number | None, b: Number | None) -> NumberDiff | None:
+def _number(a: Number | None, b: Number | None, *, planned_alike: bool) -> NumberDiff | None:
     """The difference of one number; None if there is none."""
     some = b or a
     assert some is not None
@@ -421,7 +424,8 @@ def _number(a: Number | None, b: Number | None) -> NumberDiff | None:
     if a is None or b is None:
         return dataclasses.replace(found, only_in="b" if a is None else "a")
     same = _same(a.value, b.value, [*(a.bound or ()), *(b.bound or ())])
-    found = dataclasses.replace(found, moved=not same and _disjoint(a, b))
+    other_runs = not (planned_alike or same or a.value is None or b.value is None or a.interval or b.interval)
+    found = dataclasses.replace(found, moved=not (same or other_runs) and _disjoint(a, b), other_runs=other_runs)
     return None if same and found.within else found
 
 

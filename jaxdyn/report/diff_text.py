@@ -88,7 +88,8 @@ def _number(number: Any) -> str:
         parts = [_value(number, 1, VALUE_DIGITS)]
     else:
         digits = _digits(*number.value)
-        parts = [f"{_value(number, 0, digits)} → {_value(number, 1, digits)}{', moved' if number.moved else ''}"]
+        how = ", moved" if number.moved else ", on other runs" if number.other_runs else ""
+        parts = [f"{_value(number, 0, digits)} → {_value(number, 1, digits)}{how}"]
     if number.passed[0] is not number.passed[1]:
         parts.append(" → ".join(OUTCOMES[passed] for passed in number.passed))
     if number.bound_changed:

@@ -83,7 +83,7 @@ def lines(result: Result, *, debug: bool = False, alone: bool = False) -> Iterat
     if result.skipped:
         yield f" – {claim.id:<34} skipped: {result.message}"
         return
-    expected = "" if result.as_expected else f"  (expected {claim.expected})"
+    expected = "" if result.as_expected or (exploring and result.verdict != "error") else f"  (expected {claim.expected})"
     study = studies.read_study(claim.id)
     differing = study is not None and studies.differs(study["claim"])
     differs = f"  ({studies.where_run(claim.id)}: {study['claim']['verdict']})" if study is not None and differing else ""

@@ -55,6 +55,24 @@ def test_a_number_moves_when_intervals_are_disjoint(compared, one, other, moved)
     assert number.moved is moved and number.within is not moved
 
 
+HERE, ELSEWHERE = {"seeds": 8, "settings": {"lr": 0.1}}, {"seeds": 64, "settings": {"lr": 0.2}}
+WORST = check("x", 0.5, (None, 1.0))
+
+
+@pytest.mark.parametrize("other", [HERE | {"seeds": 64}, HERE | {"settings": {"lr": 0.2}}])
+def test_the_worst_of_other_runs_has_not_moved(compared, other):
+    """Without an interval nothing tells how much it differs from one draw of seeds to another."""
+    found = compared(HERE | {"checks": [WORST]}, other | {"checks": [WORST | {"value": 0.6}]})
+    (number,) = found.numbers
+    assert number.other_runs and not number.moved and not number.within and not found.moved
+
+
+def test_the_outcome_and_the_interval_of_other_runs_count_all_the_same(compared):
+    a, b = [WORST, estimate(1.0, 0.9, 1.1)], [WORST | {"value": 1.5, "passed": False}, estimate(1.5, 1.4, 1.6)]
+    worst, mean = compared(HERE | {"checks": a}, ELSEWHERE | {"checks": b}).moved
+    assert worst.other_runs and worst.passed == (True, False) and mean.moved
+
+
 @pytest.mark.parametrize(
     ("one", "other", "bound"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
+import itertools
 import pickle
 import re
 import site
@@ -54,8 +55,9 @@ class Failure:
 
     Args:
         kind: the exception's class, e.g. ``ValueError``.
-        message: its first line.
-        place: file, line and function in the claim's own sources, ``my_claims.py:4 in trial``; None if unknown.
+        message: its first line, with what a colon at its end announces.
+        place: file, line and function in the claim's own sources, ``my_claims.py:4 in trial``, and the control or rival whose runs
+            were asked, if it was one (``error.part``); None if unknown.
         traceback: the whole traceback.
         error: the exception itself, for callers who raise it again; None if it came from another process and cannot be pickled.
     """
@@ -76,11 +78,11 @@ class Failure:
                 place where a part of the claim is written that is no function of its own.
         """
         try:
-            lines = (_cure(error) or TRACERS.sub("an array", str(error))).strip().splitlines()
+            message = _first(_cure(error) or TRACERS.sub("an array", str(error)))
         except Exception as another:
-            lines = [f"its message cannot be read ({type(another).__name__})"]
+            message = f"its message cannot be read ({type(another).__name__})"
         text = "".join(tracebacks.format_exception(error))
-        return cls(type(error).__name__, lines[0] if lines else "no message", _place(error, author), text, error)
+        return cls(type(error).__name__, message or "no message", _asked(error, message, _place(error, author)), text, error)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" + (f" ({self.place})" if self.place else "")
@@ -127,6 +129,22 @@ def let_mistakes_through(error: BaseException) -> None:
     let_through(error)
     if is_of_code(error):
         raise error
+
+
+def _first(text: str) -> str:
+    """The first line of a message; if it ends in a colon, with the next paragraph: "they differ:" alone says nothing."""
+    first, *others = text.strip().splitlines() or [""]
+    if not first.rstrip().endswith(":"):
+        return first
+    paragraph = itertools.takewhile(str.strip, itertools.dropwhile(lambda line: not line.strip(), others))
+    return " ".join([first.rstrip(), *map(str.strip, paragraph)])
+
+
+def _asked(error: BaseException, message: str, place: str | None) -> str | None:
+    """The place, with the control or rival whose runs were asked, unless one of both names it."""
+    part = getattr(error, "part", None)
+    named = part is None or part in message or part in (place or "")
+    return place if named else ", ".join(filter(None, (place, f"for {part}")))
 
 
 def _travels(error: BaseException | None) -> bool:

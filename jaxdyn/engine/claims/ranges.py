@@ -9,9 +9,9 @@ role       names
 =========  ========================================================================================================
 rate       ``lr``, ``eta``, ``rate``, with a letter or a word for the part that it moves (``eta_z``, ``rate_a``, ``code_lr``,
            ``value_rate``)
-time       ``steps``, ``epochs``, ``horizon``, ``span``, and those of a part (``code_steps``); ``every`` and ``interval``, the
-           steps between two records, in a setting without one of these: the number of records times this is the number of
-           steps
+time       ``steps``, ``epochs``, and those of a part (``code_steps``), ``horizon``, ``span``, ``time``; ``every`` and
+           ``interval``, the steps between two records, in a setting without one of these: the number of records times this is
+           the number of steps
 treatment  by declaration alone: what the claim says something about, such as a share of wrong labels
 breach     by declaration alone: what is there for controls, such as a factor by which the law is wrong
 none       all others
@@ -46,7 +46,7 @@ HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 
 RATE = re.compile(r"(\w+_)?(lr|rate)|(rate|eta)(_[a-z])?")
 COUNT = re.compile(r"(\w+_)?(steps|epochs)")  # numbers of steps
-SPAN = re.compile(r"horizon|span")  # times, of which the number of steps is made with the rate
+SPAN = re.compile(r"horizon|span|time")  # times, of which the number of steps is made with the rate
 BETWEEN = re.compile(r"every|interval")  # numbers of steps between two records
 
 

@@ -59,7 +59,9 @@ def _floats(name: str, value: Any) -> Any:
 def _refuse_inexact(name: str, value: Any, bounds: tuple[float, float]) -> None:
     """Refuse whole numbers and a bound that are both beyond 2**53, where several whole numbers become one float."""
     if any(EXACT <= abs(bound) < math.inf for bound in bounds) and np.asarray(value).dtype.kind in "iu":
-        raise UsageError(f"check {name!r}: whole numbers are not compared with bounds beyond 2**53, where floats do not tell them apart")
+        raise UsageError(
+            f"check {name!r}: whole numbers are not compared with bounds beyond 2**53, where floats do not tell them apart"
+        )
 
 
 def _bound(name: str, bound: Any) -> float:
@@ -344,7 +346,9 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     there = {dim: None for array in arrays for dim in array.dims}
     if missing := [dim for dim in over if dim not in there]:
         axes = ", ".join(map(str, there)) or "none"
-        raise UsageError(f"the relative error of {name} is not over {missing[0]}: predicted and measured values have the axes {axes}")
+        raise UsageError(
+            f"the relative error of {name} is not over {missing[0]}: predicted and measured values have the axes {axes}"
+        )
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         predicted, measured = (array.astype(np.result_type(array.dtype, np.float64), copy=False) for array in (predicted, measured))

@@ -35,6 +35,7 @@ def about(claim: Claim, part: str, name: str) -> Iterator[None]:
     except Inconclusive:
         raise
     except Exception as error:
+        error.part = f"{part} {name!r}"  # type: ignore[attr-defined]
         author = getattr(error, "author", None)
         file = source_file(author)
         if author is None or file is None or Path(file).is_relative_to(PACKAGE / "engine"):  # jd.swap and the like

@@ -89,6 +89,21 @@ def test_tracer_errors_travel():
     assert "TracerBoolConversionError" in str(there) and there.place.endswith(" in traced")
 
 
+def announce():
+    raise ValueError("the types differ:\n\n  * a is float64\n  * b is float32\n\nMore on this is in a manual.")
+
+
+def test_what_a_colon_announces_is_said():
+    assert caught(announce).message == "the types differ: * a is float64 * b is float32"
+
+
+def test_an_error_on_the_runs_of_a_control_names_it():
+    failure = caught(stumble)
+    failure.error.part = "control 'large steps'"
+    again = Failure.of(failure.error, stumble)
+    assert again.place == f"{failure.place}, for control 'large steps'" and str(again).endswith(", for control 'large steps')")
+
+
 def test_text_only():
     assert caught(stumble).text_only().error is None
 

@@ -64,6 +64,11 @@ def ended(group):
     return False
 
 
+def without_progress(said):
+    """The words of a command, without the lines that end in an ellipsis, which a slow machine adds after two seconds."""
+    return "\n".join(line for line in said.splitlines() if not line.endswith("…"))
+
+
 SHOW = f"{sys.executable} -m jaxdyn show --load claims.py mine.halved"
 
 
@@ -84,7 +89,7 @@ def test_letters_that_an_encoding_lacks_are_shown_as_their_codes(folder, encodin
 )
 def test_output_that_cannot_be_written_is_one_sentence(folder, redirection, words):
     done = shell(folder, f"{SHOW} {redirection}")
-    assert (done.returncode, done.stderr.strip()) == (2, words)
+    assert (done.returncode, without_progress(done.stderr)) == (2, words)
 
 
 @pytest.mark.slow
@@ -95,7 +100,7 @@ def test_a_closed_standard_error_does_not_land_in_the_output(folder):
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(folder):
     done = shell(folder, f"{sys.executable} -m jaxdyn list | head -1")
-    assert done.stderr == ""
+    assert not without_progress(done.stderr)
 
 
 def begun(process, words):
