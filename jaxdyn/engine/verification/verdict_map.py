@@ -57,13 +57,17 @@ Judging: TypeAlias = "Callable[[Sequence[Values]], list[dict[str, Any]]]"
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """A field with its range or its list of values; on a range, points are denser where the verdict changes."""
+    """A field with its range or its list of values; on a range, points are denser where the verdict changes.
+
+    On a range of ``whole`` numbers they are rounded, and those that round to the same number are one point.
+    """
 
     field: str
     low: float = math.nan
     high: float = math.nan
     log: bool = False
     values: tuple[Any, ...] = ()
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.values:
@@ -95,6 +99,7 @@ class Axis:
             return self.high if place else self.low
         t = place / lattice.FINE
         value = self._between(t)
+        value = float(round(value)) if self.whole else value
         return min(max(value, self.low), self.high)
 
     def _between(self, t: float) -> float:
@@ -263,7 +268,8 @@ class Survey:
     def first(self) -> list[Values]:
         """The cells of the first round."""
         _, places = lattice.start(len(self.ranges), self.cells // len(self.listed))
-        return [{**values, **self.point(place)} for values in self.listed for place in places]
+        points = {self.number(place): self.point(place) for place in places}
+        return [{**values, **point} for values in self.listed for point in points.values()]
 
     def seconds(self) -> float:
         """Expected seconds of running all cells, extrapolated from the first round; without judging."""
@@ -322,9 +328,8 @@ def prepare_survey(
             raise UsageError(f"{field}: the values of an axis must differ, got {', '.join(map(str, taken))}")
         if not axis.values and field not in setting.swept_fields:
             raise UsageError(f"{field}: only swept fields ({', '.join(setting.swept_fields)}) have a range; list values for others")
-        if not axis.values and field in setting.ranges and setting.ranges[field].whole:
-            raise UsageError(f"{field} is a whole number: list its values, such as {field}=1,2,4")
-        axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
+        counts = field in setting.ranges and setting.ranges[field].whole
+        axes.append(dataclasses.replace(axis, values=taken) if axis.values else dataclasses.replace(axis, whole=counts))
     # the first round, which must fit into the limit
     chosen = claim.seed_count(scale) if seeds is None else seeds
     survey = Survey(claim, tuple(axes), cells, scale, chosen_seeds(chosen), dict(overrides or {}), files)
@@ -338,11 +343,11 @@ def prepare_survey(
 
 
 def _refuse_narrow(survey: Survey) -> None:
-    """Refuse a range with fewer different numbers than cells of the first round."""
+    """Refuse a range with fewer different numbers than cells of the first round; there may be few whole numbers."""
     _, places = lattice.start(len(survey.ranges), survey.cells // len(survey.listed))
     for i, axis in enumerate(survey.ranges):
         steps = {place[i] for place in places}
-        if len({survey.number(place)[i] for place in places}) < len(steps):
+        if not axis.whole and len({survey.number(place)[i] for place in places}) < len(steps):
             few = f"{survey.dtype} has fewer than {plural(len(steps), 'different number')} between them"
             raise UsageError(f"{axis.field}={axis.low!r}:{axis.high!r} is not allowed: {few}")
 
@@ -435,18 +440,20 @@ def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[
     known: dict[tuple[int, tuple[float, ...]], str] = {}
     entries: list[dict[str, Any]] = []
     # judge a round, and refine where the verdict changes
-    todo = [(i, place) for i in range(len(rows)) for place in places]
-    while todo:
+    waiting = [(i, place) for i in range(len(rows)) for place in places]
+    while waiting:
+        todo = list({(i, survey.number(place)): (i, place) for i, place in waiting}.values())  # one for each cell
         judged = judge([{**rows[i], **survey.point(place)} for i, place in todo])
         entries += judged
-        for (i, place), entry in zip(todo, judged, strict=True):
-            labels[i][place] = known[i, survey.number(place)] = entry["verdict"]
-        todo = []
+        known |= {(i, survey.number(place)): entry["verdict"] for (i, place), entry in zip(todo, judged, strict=True)}
+        for i, place in waiting:
+            labels[i][place] = known[i, survey.number(place)]
+        waiting = []
         if dims and len(entries) + len(rows) * len(places) <= survey.cells:
             for i in range(len(rows)):
                 row_leaves[i], new = lattice.more(row_leaves[i], labels[i], len(places), BORDER)
                 labels[i] |= {place: known[i, number] for place in new if (i, number := survey.number(place)) in known}
-                todo += [(i, place) for place in new if place not in labels[i]]
+                waiting += [(i, place) for place in new if place not in labels[i]]
     pairs = [(i, pair) for i in range(len(rows)) for pair in lattice.edges(row_leaves[i], labels[i], BORDER)]
     return entries, [({**rows[i], **survey.point(a)}, {**rows[i], **survey.point(b)}) for i, (a, b) in pairs]
 

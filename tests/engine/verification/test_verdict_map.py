@@ -154,10 +154,28 @@ def test_rivals_that_need_other_cells_are_named(claim):
     ]
 
 
-def test_counts_are_listed(toys, claim):
-    counted = claim(quick=jd.grid(toys.Counted))
-    with pytest.raises(jd.UsageError, match="every is a whole number: list its values, such as every=1,2,4"):
-        verdict_map.prepare_survey(counted, {"every": (1.0, 8.0)}, seeds=1)
+def fading(s, key):
+    left = jnp.asarray(0.9**s.every, s.dtype)
+    return jd.observables(predicted={"left": left}, measured={"left": left}, recorded={"start": 1.0 + 0 * left})
+
+
+def test_a_range_of_counts_is_of_whole_numbers_each_once(toys, claim):
+    """What is left is below a fourth from 14 on: 0.9 ** 13 = .254; the border is found to one count."""
+    made = claim(
+        trial=fading,
+        judge=lambda ds: [jd.at_most("what is left", ds.measured_left, 0.25)],
+        quick=jd.grid(toys.Counted),
+        rivals={"nothing fades": {"what is left": 1.0}},
+    )
+    found = jd.map(made, over={"every": (1, 200, "log")}, cells=51, seeds=1)
+    counts = [cell["at"]["every"] for cell in found.cells]
+    assert len(set(counts)) == len(counts) > 17 and {1.0, 13.0, 14.0, 200.0} <= set(counts)
+    assert all(count.is_integer() for count in counts)
+    assert {cell["verdict"] == "upheld" for cell in found.cells if cell["at"]["every"] >= 14} == {True}
+    ((a, b),) = found.edges
+    assert {a["every"], b["every"]} == {13.0, 14.0}
+    few = jd.map(made, over={"every": (12, 15)}, cells=51, seeds=1)
+    assert sorted(cell["at"]["every"] for cell in few.cells) == [12.0, 13.0, 14.0, 15.0]
 
 
 def test_the_cost_is_known_beforehand(halved):

@@ -1,0 +1,46 @@
+"""Every script of ``experiments/`` that sweeps, from its grid to its tables and figures, without the runs.
+
+Trials are traced, so that names, axes and shapes are their own; in place of the results of runs stand numbers between 0.2 and 0.8,
+another one for each run and entry. What a script shows is wrong then, and what it reads, draws and writes is not.
+"""
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from jaxdyn.engine.programs.program import _to_host
+from jaxdyn.engine.programs.tracing import traced
+from jaxdyn.engine.runs import sweep
+from jaxdyn.status import OK
+from tests.conftest import EXPERIMENTS
+
+SWEEPING = [path.stem for path in sorted(EXPERIMENTS.glob("*.py")) if "sweep(" in path.read_text(encoding="utf-8")]
+COST = {"compile_seconds": 0.0, "run_seconds": 0.0, "cpu_seconds": 0.0}
+
+
+def of_shape(shape, dtype):
+    """Numbers for an array of results: rising along its entries, and back again, so that no two runs are alike."""
+    share = 0.2 + 0.6 * np.abs(np.sin(np.arange(1, 1 + int(np.prod(shape))))).reshape(shape)
+    return share.astype(dtype) if np.issubdtype(dtype, np.inexact) else (share > 0.5).astype(dtype)
+
+
+def without_running(chunk):
+    """A chunk's results, by the shapes that its trial returns."""
+    runs = len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)
+    found = jax.tree.map(lambda one: of_shape((*runs, *one.shape), one.dtype), traced(chunk.program).results)
+    arrays = _to_host(jax.tree_util.tree_map(np.asarray, found), *runs)
+    arrays.arrays["status"][:] = OK
+    return arrays.__class__(**{**vars(arrays), "facts": COST | {"runs": chunk.runs}, "zipped": chunk.zipped})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SWEEPING)
+def test_a_script_reads_draws_and_writes_what_its_trials_return(name, script, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "run_chunk", without_running)
+    monkeypatch.setattr(sweep, "prepare", lambda chunk: None)
+    monkeypatch.chdir(tmp_path)
+    script(name).run("quick", tmp_path / "out")
+    assert any(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file())
+    plt.close("all")
+    jax.clear_caches()
