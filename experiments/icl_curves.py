@@ -23,7 +23,7 @@ NAMES = {"training": "law of training", "inputs": "variances in reverse order", 
 
 def rests(ds: xr.Dataset) -> list[dict]:
     """A line for each plateau: the theory's loss and those of the flows."""
-    part = ds.sel(keys="separate")
+    part = ds.sel(kind="separate")
     return [
         {
             "learned": m,
@@ -54,13 +54,13 @@ def draw(flows: xr.Dataset, network: xr.Dataset, tests: xr.Dataset, fig: Figure)
     time = flows.time.values[1:]
     for keys, color, label in (("separate", "measured", "flow, separate keys and queries"), ("merged", "control", "flow, merged")):
         lines = left.semilogx(
-            time, flows.loss.sel(keys=keys).isel(time=slice(1, None)).T, color=plotting.COLORS[color], linewidth=1.2
+            time, flows.loss.sel(kind=keys).isel(time=slice(1, None)).T, color=plotting.COLORS[color], linewidth=1.2
         )
         lines[0].set_label(label)
     late = network.isel(record=slice(1, None))
     lines = left.plot(late.t.isel(seed=0), late.loss.T, "o", color=plotting.COLORS["third"], markersize=3)
     lines[0].set_label("SGD, separate")
-    for level in flows.predicted_level.isel(seed=0, keys=0).values:
+    for level in flows.predicted_level.isel(seed=0, kind=0).values:
         left.axhline(level, linestyle="--", color=plotting.COLORS["theory"], linewidth=1)
     left.plot([], [], "--", color=plotting.COLORS["theory"], label=r"levels $L_m$")
     left.set(xlabel="t", ylabel="loss")
@@ -78,7 +78,9 @@ def draw(flows: xr.Dataset, network: xr.Dataset, tests: xr.Dataset, fig: Figure)
 def run(scale: str, out: Path) -> None:
     """Solve, train, print, draw and save."""
     seeds = SEEDS[scale]
-    flows = experiment.sweep(out, "flows", plateaus.trial, jd.grid(plateaus.Plateaus, keys=["separate", "merged"]), seeds)
+    grids = {keys: jd.grid(plateaus.Plateaus, keys=keys) for keys in ("separate", "merged")}  # no axis of xarray is called keys
+    kinds = [experiment.sweep(out, f"flows_{keys}", plateaus.trial, grid, seeds) for keys, grid in grids.items()]
+    flows = xr.concat(kinds, xr.Variable("kind", list(grids)), combine_attrs="override")
     network = experiment.sweep(out, "network", sgd.trial, jd.grid(sgd.Sgd, **NETWORK, **SIZES), seeds)
     tests = experiment.sweep(out, "tests", sgd.trial, jd.grid(sgd.Sgd, lr=0.005, span=0.75), 2 * seeds)
     experiment.table(out, "plateaus", rests(flows), "Losses on the plateaus, eigenvalues 2, 1, 0.5, 50 examples")

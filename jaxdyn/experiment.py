@@ -29,6 +29,7 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.payload import environment
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import STYLE, finish
+from jaxdyn.report.columns import CsvText
 
 WIDE = 200
 
@@ -107,8 +108,8 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
     for row in rows:
         shown.add_row(*(Text(_cell(row.get(column))) for column in rows[0]))
     Console(width=None if sys.stdout.isatty() else WIDE).print(shown)  # in a file, columns are not squeezed into 80 characters
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    text = CsvText()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator=CsvText.ENDS)
     writer.writeheader()
     writer.writerows(rows)
     atomic_write(out / f"{name}.csv", text.getvalue())

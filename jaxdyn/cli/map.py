@@ -162,7 +162,8 @@ def _lines(result: Map, out: Path) -> list[str]:
         b = result.border
         lines.append(
             f"border: {up} = {b.factor:.3g} · {across}^{b.exponent:.3f}, exponent {b.interval[0]:.3f} to {b.interval[1]:.3f} "
-            f"(95 %), its {plural(b.points, 'point')} off by a factor of {b.spread:.2f} (root mean square)"
+            f"(95 %), its {plural(b.points, 'point')} off by a factor of {b.spread:.2f}, each between "
+            f"cells a factor of {b.step:.2f} apart (root mean squares)"
         )
     elif len(result.axes) == 1:
         (axis,) = result.axes

@@ -1,10 +1,25 @@
-"""Names of the columns of tables of runs: a field keeps its name, and an observable of the same name gets another."""
+"""Tables of runs as CSV: names of columns, where an observable may have that of a field, and quotes around texts."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 
-__all__ = ["observable_columns"]
+__all__ = ["CsvText", "observable_columns"]
+
+
+class CsvText(io.StringIO):
+    r"""Takes the rows of a CSV writer whose lines end in ``CsvText.ENDS``, and ends them in ``\n``.
+
+    Before Python 3.13 the writer puts quotes around a text with ``\r``, which readers take for the end of a row, only if its own
+    lines end so.
+    """
+
+    ENDS = "\r\n"
+
+    def write(self, text: str, /) -> int:
+        """Add one row, which a writer gives as a whole."""
+        return super().write(text.removesuffix(self.ENDS) + "\n")
 
 
 def observable_columns(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:

@@ -426,7 +426,7 @@ def _number(a: Number | None, b: Number | None, *, planned_alike: bool) -> Numbe
     same = _same(a.value, b.value, [*(a.bound or ()), *(b.bound or ())])
     other_runs = not (planned_alike or same or a.value is None or b.value is None or a.interval or b.interval)
     found = dataclasses.replace(found, moved=not (same or other_runs) and _disjoint(a, b), other_runs=other_runs)
-    return None if same and found.within else found
+    return None if same and found.within and _same_ends(a.interval, b.interval) else found
 
 
 def _same(a: float | None, b: float | None, ends: Sequence[float | None] = ()) -> bool:

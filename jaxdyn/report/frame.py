@@ -14,7 +14,7 @@ from jaxdyn.engine.judging.check import bound_text
 from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.task import value_text
 from jaxdyn.errors import UsageError, flag
-from jaxdyn.report.columns import observable_columns
+from jaxdyn.report.columns import CsvText, observable_columns
 from jaxdyn.report.diff import entries_of
 from jaxdyn.report.results import numbers_of
 from jaxdyn.status import NAMES
@@ -82,7 +82,9 @@ def write_csv(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _csv(frame: pd.DataFrame, header: bool = True) -> str:
-    return str(frame.to_csv(index=False, header=header, lineterminator="\n"))
+    text = CsvText()
+    frame.to_csv(text, index=False, header=header, lineterminator=CsvText.ENDS)
+    return text.getvalue()
 
 
 def _fields(data: xr.Dataset) -> dict[str, Any]:

@@ -34,6 +34,7 @@
   };
   const chips = all(".chip", form);
   const fields = { theory: one("select", form), q: one("input", form) };
+  const lacking = { verdict: [], evidence: [], theory: "" }; // what an address asks for that this page does not have
   const pressed = (kind) => chips.filter((c) => c.ariaPressed === "true" && kind in c.dataset).map((c) => c.dataset[kind]);
 
   // all words must occur; text in quotation marks is one phrase
@@ -41,13 +42,14 @@
     .map((m) => (m[1] ?? m[0]).trim().replace(/\s+/g, " ")).filter(Boolean);
 
   function apply() {
-    const [verdicts, kinds] = [pressed("verdict"), pressed("evidence")];
+    const [verdicts, kinds] = ["verdict", "evidence"].map((kind) => [...pressed(kind), ...lacking[kind]]);
+    const about = lacking.theory || fields.theory.value;
     const sought = terms(fields.q.value);
     let shown = 0;
     for (const row of rows) {
       const { verdict, evidence, theory, claim } = row.dataset;
       const found = !verdicts.length || verdicts.includes(verdict) || ["differs", "blunt"].some((k) => verdicts.includes(k) && k in row.dataset);
-      const fits = found && (!kinds.length || kinds.includes(evidence)) && (!fields.theory.value || theory === fields.theory.value) && sought.every((term) => words(row).includes(term));
+      const fits = found && (!kinds.length || kinds.includes(evidence)) && (!about || theory === about) && sought.every((term) => words(row).includes(term));
       row.hidden = !fits;
       document.getElementById(claim).hidden = !fits;
       shown += fits;
@@ -70,10 +72,13 @@
     if (!hash || hash.includes("=")) {
       const query = new URLSearchParams(hash);
       for (const kind of ["verdict", "evidence"]) {
-        const chosen = (query.get(kind) || "").split(",");
-        for (const chip of chips) if (kind in chip.dataset) chip.ariaPressed = String(chosen.includes(chip.dataset[kind]));
+        const chosen = (query.get(kind) || "").split(",").filter(Boolean);
+        const own = chips.filter((chip) => kind in chip.dataset);
+        for (const chip of own) chip.ariaPressed = String(chosen.includes(chip.dataset[kind]));
+        lacking[kind] = chosen.filter((value) => !own.some((chip) => chip.dataset[kind] === value));
       }
       for (const [name, field] of Object.entries(fields)) field.value = query.get(name) || "";
+      lacking.theory = fields.theory.value ? "" : query.get("theory") || "";
       apply();
       return;
     }
@@ -84,7 +89,8 @@
     }
   }
 
-  const changed = () => { apply(); toAddress(); };
+  const forget = () => Object.assign(lacking, { verdict: [], evidence: [], theory: "" });
+  const changed = () => { forget(); apply(); toAddress(); };
   for (const chip of chips) {
     chip.addEventListener("click", () => { chip.ariaPressed = String(chip.ariaPressed !== "true"); changed(); });
   }
@@ -93,6 +99,7 @@
   form.addEventListener("reset", () => {
     for (const chip of chips) chip.ariaPressed = "false";
     for (const field of Object.values(fields)) field.value = "";
+    forget();
     apply();
     if (location.hash.includes("=")) toAddress();
   });

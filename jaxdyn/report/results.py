@@ -91,7 +91,8 @@ def read_whole(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise UsageError(f"{path} does not exist; give the --out of `jaxdyn verify`, or the {RESULT} in it")
     if not file.exists():
-        raise UsageError(f"{path} holds no results of `jaxdyn verify`; give the folder that was its --out")
+        called = "give the folder that was its --out, or, as jd.verify(out=...) stores runs alone, what that returned"
+        raise UsageError(f"{path} holds no results of `jaxdyn verify`; {called}")
     if file.suffix.lower() in (".html", ".htm"):
         raise UsageError(f"{path} is a page, which does not hold the results; give the folder that was --out, or its {RESULT}")
     try:

@@ -6,7 +6,6 @@ import collections
 import csv
 import dataclasses
 import functools
-import io
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -19,7 +18,7 @@ from jaxdyn.engine.base.jsonable import finite
 from jaxdyn.engine.claims.description import field_texts
 from jaxdyn.engine.claims.grid import POINT
 from jaxdyn.plotting import helpers
-from jaxdyn.report.columns import observable_columns
+from jaxdyn.report.columns import CsvText, observable_columns
 
 __all__ = ["Curve", "Table", "quantiles", "table"]
 
@@ -140,11 +139,11 @@ class Table:
         data |= {"seed": self.seeds * self.cells, "status": names}
         names_of = observable_columns(self.scalars, list(data))
         data |= {names_of[name]: values.ravel().tolist() for name, values in self.scalars.items()}
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
+        text = CsvText()
+        writer = csv.writer(text, lineterminator=CsvText.ENDS)
         writer.writerow(data)
         writer.writerows(zip(*data.values(), strict=True))
-        return buffer.getvalue()
+        return text.getvalue()
 
 
 def quantiles(values: Numbers, axis: int = 1) -> Numbers:

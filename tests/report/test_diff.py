@@ -55,6 +55,14 @@ def test_a_number_moves_when_intervals_are_disjoint(compared, one, other, moved)
     assert number.moved is moved and number.within is not moved
 
 
+@pytest.mark.parametrize("interval", [[-5.0, 5.0], None])
+def test_an_interval_alone_is_a_difference(compared, interval):
+    (number,) = compared(
+        {"checks": [estimate(1.0, 0.9, 1.1)]}, {"checks": [estimate(1.0, 0.9, 1.1) | {"interval": interval}]}
+    ).numbers
+    assert number.within and number.value == (1.0, 1.0)
+
+
 HERE, ELSEWHERE = {"seeds": 8, "settings": {"lr": 0.1}}, {"seeds": 64, "settings": {"lr": 0.2}}
 WORST = check("x", 0.5, (None, 1.0))
 

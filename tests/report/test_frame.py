@@ -13,13 +13,23 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.report.frame import write_csv
+from jaxdyn.report.frame import _csv, write_csv
 from jaxdyn.report.sweep_table import table
 
 from ..engine.conftest import TOYS
 from .handmade import check, claim, reading
 
 COLUMNS = "claim kind name value low high bound bound_low bound_high passed verdict expected seeds runs".split()
+
+
+@pytest.mark.parametrize("ending", ["\r", "\n", "\r\n", '"', ","])
+def test_texts_with_the_end_of_a_line_are_one_value(ending):
+    """As two readers read them: before Python 3.13 the writer leaves ``\\r`` bare, where readers end the row."""
+    texts = [f"a{ending}b", f"{ending}b", f"a{ending}"]
+    frame = pd.DataFrame({f"x{ending}": texts, "y": [1.5, 2.0, math.nan]})
+    written = _csv(frame)
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(written, newline="")), frame)
+    assert [row[0] for row in csv.reader(io.StringIO(written, newline=""))] == [f"x{ending}", *texts]
 
 
 def test_a_folder(tmp_path):

@@ -606,6 +606,11 @@ def test_browser_honours_links_to_filters_and_to_claims(browser, url):
     assert browser.js(ROWS) == browser.js(CLAIMS) == "joma.entropy"
     browser.js("location.hash = '#cogo.open'; new Promise(done => setTimeout(done, 100))")
     assert "cogo.open" in browser.js(CLAIMS).split()  # a link to a hidden claim clears the filters
+    for lacking in ("evidence=spells", "theory=none", "verdict=lucky"):  # a link from a page of other claims
+        browser.open(f"{url}#{lacking}")
+        assert browser.js(ROWS) == "" and browser.js("document.querySelector('.nothing').offsetParent !== null"), lacking
+        browser.js("document.querySelector('.chip[data-verdict=refuted]').click()")
+        assert browser.js("location.hash") == "#verdict=refuted" and browser.js(ROWS)
     browser.open(f"{url}#q=nothing-like-it")
     assert browser.js(ROWS) == "" and browser.js("document.querySelector('.nothing').offsetParent !== null")
     assert browser.complaints() == []

@@ -32,7 +32,8 @@ def type_name(hint: Any) -> str:
         return "a number"
     if typing.get_origin(hint) is typing.Literal:
         return "one of " + ", ".join(map(str, typing.get_args(hint)))
-    return {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}.get(hint, str(hint))
+    words = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    return words.get(hint) or (f"of type {hint.__name__}" if isinstance(hint, type) else str(hint))
 
 
 def allowed_words(cls: type[Any], name: str) -> str:

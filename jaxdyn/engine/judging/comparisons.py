@@ -143,8 +143,8 @@ def interval_within(
         name: what is estimated.
         value: the estimate, or an array of estimates, each of which must lie inside.
         interval: function of a level that returns the lower and the upper ends, shaped as ``value``, of intervals that hold
-            together with that probability. It is called with ``level``, and with levels closer to 1 if a claim may be judged again
-            on more seeds.
+            together with that probability; one that leaves the estimate out is widened up to it. It is called with ``level``, and
+            with levels closer to 1 if a claim may be judged again on more seeds.
         level: probability that all the intervals hold together.
         low: lower bound; None: none.
         high: upper bound; None: none.
@@ -156,7 +156,13 @@ def interval_within(
     if not callable(interval):
         raise UsageError(f"check {name!r}: interval={shown(interval)} is not allowed: it is a function of the level")
     bounds, value = _bounds(name, low, high), _floats(name, value)
-    return Estimate(value, interval, bounds, runs, undefined=undefined_place(value)).check(name, _level(level))
+
+    def around(level: float) -> tuple[Any, Any]:
+        below, above = interval(level)
+        ordered_ends = np.asarray(below) <= np.asarray(above)  # reversed ones are refused as they are
+        return np.where(ordered_ends, np.fmin(below, value), below), np.where(ordered_ends, np.fmax(above, value), above)
+
+    return Estimate(value, around, bounds, runs, undefined=undefined_place(value)).check(name, _level(level))
 
 
 def mean_within(

@@ -220,6 +220,8 @@ def _trend(check: Check, values: xr.DataArray) -> str:
     How far cells are from the bound is averaged, not their values: on both sides of a bound these may cancel.
     """
     far = values.copy(data=excess(values.values, values.values, *check.bound))
+    if not np.isfinite(far).all():  # an infinite cell is infinitely far, whatever the others are
+        return ""
     shares: dict[str, tuple[float, xr.DataArray]] = {}
     for axis in (str(dim) for dim in values.dims if dim in values.coords):
         line = far.mean([dim for dim in values.dims if dim != axis])

@@ -213,7 +213,8 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
 def judge_cell(claim: Claim, part: xr.Dataset, *, rivals: bool = True) -> dict[str, Any]:
     """The verdict of one cell, without controls; ``failed``: checks that fail, rivals that pass, or why it is not judged.
 
-    If all checks pass, the ``rivals`` are asked; ``unasked``: those that need other cells than this one, with what they raised.
+    If all checks pass, the ``rivals`` are asked; one that is not rejected, if undecided, makes the cell toothless, as
+    it makes a claim. ``unasked``: those that need other cells or more runs than this one has, with what they raised.
     A cell in which none of the rivals could be asked is inconclusive. ``left_out``, if any of its runs are not judged: how many
     have ``diverged`` and how many are ``outside`` the assumptions, ``of`` how many.
     """
@@ -272,7 +273,9 @@ def _by_rivals(claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> dict[
     except BaseException as error:
         let_through(error)
         return {"verdict": "error", "failed": error_decision(error, getattr(error, "author", None) or claim.judge).message}
-    if alike := [outcome.name for outcome in outcomes if all_passed(outcome.checks)]:
+    unasked |= {o.name: o.reason for o in outcomes if o.reason is not None}
+    asked = {name: rival for name, rival in asked.items() if name not in unasked}
+    if alike := [o.name for o in outcomes if not (o.rejected or o.name in unasked)]:
         return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "unasked": unasked}
     if unasked and not asked:
         why = f"no rival can be asked in this cell: {'; '.join(f'{name} ({why})' for name, why in unasked.items())}"

@@ -30,7 +30,8 @@ class Border:
     """A fitted border.
 
     ``exponent`` p with its 95% ``interval``, ``factor`` c, ``spread`` (root-mean-square distance of the points from the law, as a
-    factor), and the number of points.
+    factor), the number of ``points``, and the ``step`` between the two cells around each of them (root mean square, as a factor),
+    to which the factor is known at best.
     """
 
     exponent: float
@@ -38,6 +39,7 @@ class Border:
     factor: float
     spread: float
     points: int
+    step: float
 
 
 def has_law(border: Mapping[str, Any] | None) -> bool:
@@ -45,8 +47,11 @@ def has_law(border: Mapping[str, Any] | None) -> bool:
     return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
 
 
-def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Border:
-    """Fit the principal axis of points (ln x, ln y); the slope's interval is from the jackknife over eight consecutive parts."""
+def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], step: float) -> Border:
+    """Fit the principal axis of points (ln x, ln y); the slope's interval is from the jackknife over eight consecutive parts.
+
+    ``step``: the distance of the cells around a point, as a factor.
+    """
     slope, offset, away, order = _axis(x, y)
     parts = np.array_split(order, BLOCKS)
     angle = math.atan(slope)
@@ -58,7 +63,7 @@ def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Border:
     pseudo = angle - (BLOCKS - 1) * np.array(turned)
     _, *ends = (float(v) for v in mean_interval(xr.DataArray(pseudo, dims="part"), "part"))
     low, high = (math.copysign(math.inf, a) if abs(a) >= math.pi / 2 else math.tan(a) for a in ends)
-    return Border(slope, (low, high), math.exp(offset), math.exp(away), x.size)
+    return Border(slope, (low, high), math.exp(offset), math.exp(away), x.size, step)
 
 
 def _axis(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[float, float, float, np.ndarray[Any, Any]]:

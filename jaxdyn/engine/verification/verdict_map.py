@@ -464,4 +464,6 @@ def _border(survey: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | 
         return None
     names = [a.field for a in survey.ranges]
     middle = np.array([[math.sqrt(a[n]) * math.sqrt(b[n]) for n in names] for a, b in edges])
-    return fit(np.log(middle[:, 0]), np.log(middle[:, 1]))
+    apart = [[math.log(a[n]) - math.log(b[n]) for n in names] for a, b in edges]
+    step = math.exp(float(np.square(apart).sum(-1).mean()) ** 0.5)
+    return fit(np.log(middle[:, 0]), np.log(middle[:, 1]), step)

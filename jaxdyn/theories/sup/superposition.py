@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -47,7 +47,7 @@ def frontier(ds: xr.Dataset) -> xr.DataArray:
     return fresh / np.sqrt(np.maximum(fresh.sum("token"), 1))
 
 
-def plot_thought(ds: xr.Dataset, fig: Figure) -> None:
+def plot_thought(ds: xr.Dataset, fig: Figure | SubFigure) -> None:
     """Sizes of sets by thought, and of those of discrete thoughts."""
     ax = fig.subplots()
     for name, label, color in (("measured_thought", "thoughts", "measured"), ("discrete_thought", "discrete thoughts", "control")):
@@ -59,7 +59,7 @@ def plot_thought(ds: xr.Dataset, fig: Figure) -> None:
     ax.legend()
 
 
-def plot_answer(ds: xr.Dataset, fig: Figure) -> None:
+def plot_answer(ds: xr.Dataset, fig: Figure | SubFigure) -> None:
     """Margins after the last thought against the formula."""
     ax = fig.subplots()
     end = ds.isel(thoughts=-1)
@@ -67,7 +67,7 @@ def plot_answer(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel=r"$1 / \sqrt{|V_C| + 5}$", ylabel="margin of the right answer")
 
 
-def plot_steps(ds: xr.Dataset, fig: Figure) -> None:
+def plot_steps(ds: xr.Dataset, fig: Figure | SubFigure) -> None:
     """Thoughts needed over the distance, with thoughts that are fed back whole and one vertex of them."""
     ax = fig.subplots()
     away = ds.predicted_steps.values.ravel()

@@ -340,6 +340,11 @@ def test_the_named_cell_is_the_worst_of_all(values, bound):
         assert check.passed or max(values) <= bound + 1e-9
 
 
+def test_where_a_cell_is_infinite_no_cell_is_said_to_be_nearer():
+    check = on_grid({("sgd", 1): 5, ("sgd", 2): math.inf, ("adam", 1): 2, ("adam", 2): 3}, lambda d: [jd.at_most("m", d.x, 1)])
+    assert check.worst["a"] == "sgd" and check.trend == ""
+
+
 def test_what_passes_or_lies_inside_its_bound_has_no_trend():
     passing = located_check(lambda n: 0.1 + 0 * n, 1.0, n=[4, 8])
     assert passing.passed and passing.worst == {} and passing.trend == ""

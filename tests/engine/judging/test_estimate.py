@@ -240,3 +240,13 @@ def claim_of():
         return jd.Claim(id="toy.made", title="Made by hand", statement="", source="", judge=judge, **parts)
 
     return make
+
+
+def test_an_interval_that_leaves_its_estimate_out_is_widened_up_to_it():
+    """Else an estimate beyond the bound would pass by an interval that is not its own."""
+    check = jd.interval_within("x", 5.0, lambda level: (0.0, 1.0), level=0.997, high=2.0)
+    assert check.passed is None and check.interval == (0.0, 5.0)
+    several = jd.interval_within("x", np.array([0.5, 3.0]), lambda level: (np.zeros(2), np.ones(2)), level=0.997, high=4.0)
+    assert several.passed and several.interval == (0.0, 3.0)
+    with pytest.raises(jd.UsageError, match="interval"):
+        jd.interval_within("x", 5.0, lambda level: (1.0, 0.0), level=0.997, high=2.0)

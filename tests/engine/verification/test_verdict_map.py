@@ -5,6 +5,7 @@ import io
 import json
 import math
 
+import jax
 import jax.numpy as jnp
 import pytest
 import xarray as xr
@@ -68,6 +69,24 @@ def test_a_cell_in_which_a_rival_passes_is_toothless(claim):
     lax = claim(judge=lambda ds: [jd.at_most("what is left", ds.measured_x / ds.start, 2.0)], rivals=STILL, form="derived")
     found = jd.map(lax, over={"lr": [0.01]}, seeds=1)
     assert [(c["verdict"], c["failed"]) for c in found.cells] == [("toothless", "not rejected: nothing moves")]
+
+
+def noisy(s, key):
+    x = 0.1 * jax.random.normal(key, (), jnp.float64)
+    return jd.observables(predicted={"x": 0.0 * s.rate}, measured={"x": x})
+
+
+def test_a_cell_in_which_a_rival_is_undecided_is_toothless_as_the_claim_is(claim):
+    """The rival moves the mean of eight runs with a deviation of .1 onto the bound."""
+    lax = claim(
+        trial=noisy,
+        judge=lambda ds: [jd.mean_within("mean", ds.measured_x + ds.predicted_x, over="seed", high=1.0)],
+        controls={"far away": lambda ds: ds.assign(measured_x=ds.measured_x + 9)},
+        rivals={"near": lambda ds: ds.assign(predicted_x=ds.predicted_x + 1)},
+    )
+    found = jd.map(lax, over={"rate": [1.0]}, seeds=8)
+    assert [(c["verdict"], c["failed"]) for c in found.cells] == [("toothless", "not rejected: near")]
+    assert jd.verify(lax, seeds=8).verdict == "toothless"
 
 
 def test_outside_of_the_assumptions_all_runs_are_judged_and_said_to_be_outside(halved):
