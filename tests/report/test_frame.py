@@ -24,7 +24,7 @@ COLUMNS = "claim kind name value low high bound bound_low bound_high passed verd
 
 @pytest.mark.parametrize("ending", ["\r", "\n", "\r\n", '"', ","])
 def test_texts_with_the_end_of_a_line_are_one_value(ending):
-    """As two readers read them: before Python 3.13 the writer leaves ``\\r`` bare, where readers end the row."""
+    """As two readers read them: before Python 3.13 the writer leaves a carriage return bare, where readers end the row."""
     texts = [f"a{ending}b", f"{ending}b", f"a{ending}"]
     frame = pd.DataFrame({f"x{ending}": texts, "y": [1.5, 2.0, math.nan]})
     written = _csv(frame)
