@@ -31,11 +31,22 @@ __all__ = [
 ]
 
 
+LACKING = "the following arguments are required: "  # of argparse, before their names
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are single sentences."""
+    """A parser whose errors are single sentences, and which takes whole names of options alone: ``--seed`` is not ``--seeds``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         """Raise one plain sentence instead of printing argparse's usage."""
+        lacking = message.removeprefix(LACKING)
+        if lacking.startswith("{"):
+            message = f"a command is missing: it is one of {lacking.strip('{}').replace(',', ', ')}"
+        elif lacking != message:
+            message = f"{lacking} {'are' if ', ' in lacking else 'is'} missing"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]

@@ -27,7 +27,7 @@ from jaxdyn.engine.storage.store import atomic_write
 from jaxdyn.engine.verification.task import Task
 from jaxdyn.errors import StoreError
 
-__all__ = ["basis", "is_concluded", "judged_by", "load_conclusion", "save_conclusion"]
+__all__ = ["basis", "file_of", "is_concluded", "judged_by", "load_conclusion", "save_conclusion"]
 
 PACKING = 3  # compression level; figures are text and shrink to a fifth
 DECIDING = ("jaxdyn.engine.judging.verdict", "jaxdyn.report.drawing")  # modules that every conclusion and figure goes through
@@ -63,7 +63,8 @@ def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: 
     return judged + digest.hexdigest()
 
 
-def _file(folder: Path, claim_id: str) -> Path:
+def file_of(folder: Path, claim_id: str) -> Path:
+    """The file of a claim's conclusion in an output folder."""
     return folder / "conclusions" / f"{claim_id}.gz"
 
 
@@ -80,7 +81,7 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, decisio
     # an unusual value in a check or a full disk costs only time: the conclusion will be drawn again
     with contextlib.suppress(TypeError, ValueError, RecursionError, StoreError):
         content = json.dumps([basis_hash, dataclasses.asdict(decision)])
-        atomic_write(_file(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
+        atomic_write(file_of(folder, claim_id), gzip.compress(f"{_checksum(content)}\n{content}".encode(), PACKING))
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Decision | None:
@@ -96,7 +97,7 @@ def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Deci
 def _saved(folder: Path, claim_id: str) -> tuple[Any, Any] | None:
     """A stored conclusion's basis and its fields; None if the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error):
-        checksum, _, content = gzip.decompress(_file(folder, claim_id).read_bytes()).decode().partition("\n")
+        checksum, _, content = gzip.decompress(file_of(folder, claim_id).read_bytes()).decode().partition("\n")
         if checksum == _checksum(content) and len(saved := parse_json(content)) == 2:
             return tuple(saved)
     return None

@@ -56,6 +56,8 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     folder = from_home(args.folder)
     target = _page(args.report) or folder / "index.html"
+    if not folder.exists():
+        raise UsageError(f"{folder} does not exist; give the --out of `jaxdyn verify`")
     with streams.telling("writing the page"):
         from jaxdyn.cli import verify as outputs
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxdyn.attacks.recorded import factor_text, summary_of
+from jaxdyn.cli import conclusions
 from jaxdyn.engine.base.failure import let_through
 from jaxdyn.engine.base.meanings import meanings
 from jaxdyn.engine.base.parsing import parse_json
@@ -87,6 +88,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim, out),
+        "judged_before": conclusions.file_of(out, claim.id).is_file(),
         "study": _stored_study(claim),
         "referee": summary_of(claim),
         "maps": [{"title": p.title, "finding": p.finding, "command": atlas.command(p)} for p in atlas.of_claim(claim.id)],
@@ -298,7 +300,9 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     """The last verdict, with its gates, checks, controls and rivals."""
     last = claim["last"]
     if last is None:
-        yield from _wrapped(f"No verdict in {out}; the command above makes one.", width, "")
+        earlier = f"The last call into {out} was of other claims; the command above judges the stored runs of this one again."
+        words = earlier if claim["judged_before"] else f"No verdict in {out}; the command above makes one."
+        yield from _wrapped(words, width, "")
         return
     seeds = f"seeds {last['seed_range']}" if last.get("seed_range") else None
     origin = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), *last["other"], seeds) if v)

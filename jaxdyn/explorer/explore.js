@@ -176,6 +176,7 @@ export function mount(root, link) {
     began = performance.now();
     root.setAttribute("aria-busy", "true");
     verdict.classList.add("pending");
+    figure.classList.add("waiting");
     alarm.replaceChildren();
     status.textContent = "Running …";
     link.send({ kind: "move", number, ...now });
@@ -254,7 +255,7 @@ export function mount(root, link) {
     caption.innerHTML = content.caption;
     terminal.hidden = true;
     note.classList.add("pending");
-    figure.classList.remove("old");
+    figure.classList.remove("old", "waiting");
     if (content.number !== number) return;
     after = performance.now() - began;
     root.dataset.picture = Math.round(after);

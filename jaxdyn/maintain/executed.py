@@ -30,7 +30,9 @@ __all__ = ["as_page", "masked", "notebook", "page", "write"]
 BLOCK = re.compile(r"^```(?P<kind>python|console|text)(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
 TITLE = re.compile(r'title="([\w.]+)"')
 WORDS = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest"], "jaxdyn": [sys.executable, "-m", "jaxdyn"]}
-SLOW = re.compile(r"[a-zA-Z ]+ …|\w[\w ]*: (?:[\d,]+ of [\d,]+ \w+, )?\d+ s so far")  # lines of a slow machine, that it still works
+SLOW = re.compile(  # lines of a slow machine, that it still works
+    r"[a-zA-Z ]+ …|\w[\w ]*: (?:[\d,]+ of [\d,]+ \w+, )?\d+ s so far|runs done, judging|\d+% done, about \d+ \w+ left"
+)
 VARYING = (  # patterns of times and dates, which differ between machines and days
     (r"; (?:under a minute|about \d+ min(?:utes)?|\d+ min(?:utes)?) expected[^\n]*", "; N expected"),
     (r"\b\d+(?:\.\d+)? ?(?:s|min)\b", "N s"),

@@ -131,7 +131,8 @@ def _files(path: pathlib.Path) -> list[pathlib.Path]:
     if kind == "folder":
         return _parts(path)
     if kind == "nothing":
-        raise UsageError(f"there is no text at {path}: give topics, markov, a folder with {_spoken(LAYOUTS[0])}, or a text file")
+        made = "topics or markov, which are made up"
+        raise UsageError(f"there is no text at {path}: give {made}, a folder with {_spoken(LAYOUTS[0])}, or a text file")
     if kind == "other":
         raise UsageError(f"{path} is neither a folder nor a plain file, so it cannot be read as a text")
     return [path]

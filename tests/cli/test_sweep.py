@@ -214,7 +214,7 @@ def test_a_killed_sweep_resumes(mine, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("", "the following arguments are required: FILE:TRIAL"),
+        ("", "FILE:TRIAL is missing"),
         ("mine.py", "mine.py is not allowed: write FILE:FUNCTION"),
         ("other.py:descend", "trial='other.py:descend' is not allowed: there is no file other.py"),
         ("no_such_module:descend", "trial='no_such_module:descend' is not allowed: 'no_such_module' cannot be imported"),

@@ -1,9 +1,11 @@
-"""Every script of ``experiments/`` that sweeps, from its grid to its tables and figures, without the runs.
+"""Every script of ``experiments/``: its help, which says what it is for and what each option means; and all of it without the runs.
 
-Trials are traced, so that names, axes and shapes are their own; in place of the results of runs stand numbers between 0.2 and 0.8,
-another one for each run and entry. What a script shows is wrong then, and what it reads, draws and writes is not.
+Of those that sweep, from their grids to their tables and figures: trials are traced, so that names, axes and shapes are their own;
+in place of the results of runs stand numbers between 0.2 and 0.8, another one for each run and entry. What a script shows is wrong
+then, and what it reads, draws and writes is not.
 """
 
+import re
 import runpy
 import sys
 
@@ -12,9 +14,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from jaxdyn.engine.programs.program import _to_host
 from jaxdyn.engine.programs.tracing import traced
 from jaxdyn.engine.runs import sweep
+from jaxdyn.engine.storage.arrays import Arrays
 from jaxdyn.status import OK
 from tests.conftest import EXPERIMENTS
 
@@ -26,6 +28,8 @@ OF_DATA = {  # what these show depends on what the runs give
     "rev_training": "keys that attention has grown are listed",
     "snap_thm3_map": "a table has a column for each overlap that all rows share",
 }
+OPTION = re.compile(r"-\S+[^\n]*?(?: {2,}|\n +)(.*)", re.DOTALL)  # flags with their values, then the description
+WORDS = re.compile(r"(?!of |\()\w+ \S")  # a description names something
 COST = {"compile_seconds": 0.0, "run_seconds": 0.0, "cpu_seconds": 0.0}
 
 
@@ -37,11 +41,17 @@ def of_shape(shape, dtype):
 
 def without_running(chunk):
     """A chunk's results, by the shapes that its trial returns."""
+    one = traced(chunk.program).results
     runs = len(chunk.seeds), 1 if chunk.zipped else len(chunk.cells)
-    found = jax.tree.map(lambda one: of_shape((*runs, *one.shape), one.dtype), traced(chunk.program).results)
-    arrays = _to_host(jax.tree_util.tree_map(np.asarray, found), *runs)
-    arrays.arrays["status"][:] = OK
-    return arrays.__class__(**{**vars(arrays), "facts": COST | {"runs": chunk.runs}, "zipped": chunk.zipped})
+    named = {
+        ("" if kind == "recorded" else f"{kind}_") + name: item
+        for kind in ("predicted", "measured", "recorded", "assumed")
+        for name, item in getattr(one, kind).items()
+    }
+    values = {name: of_shape((*runs, *item.value.shape), item.value.dtype) for name, item in named.items()}
+    dims = {name: item.dims for name, item in named.items()}
+    status = np.full(runs, OK, np.int32)
+    return Arrays({**values, "status": status}, {**dims, "status": ()}, dict(one.coords), COST | {"runs": chunk.runs}, chunk.zipped)
 
 
 @pytest.mark.slow
@@ -63,3 +73,19 @@ def test_a_script_reads_draws_and_writes_what_its_trials_return(name, tmp_path, 
 
 def test_exceptions_are_scripts():
     assert OF_DATA.keys() <= set(SWEEPING)
+
+
+@pytest.mark.usefixtures("script")  # scripts import one another
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*.py")), ids=lambda path: path.stem)
+def test_help_describes_the_script_and_its_options(path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", [f"experiments/{path.name}", "--help"])
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_path(str(path), run_name="__main__")
+    assert stop.value.code == 0
+    usage, description, options = re.split(r"\n\n(?=\w)", capsys.readouterr().out, maxsplit=2)
+    assert usage.startswith(f"usage: {path.stem} ")
+    assert re.match(r"[A-Z]\S* \S+", description)
+    described = [OPTION.match(option) for option in re.split(r"\n  (?=-)", options)[1:]]
+    assert len(described) >= 2
+    assert all(option and WORDS.match(option[1]) for option in described), options

@@ -13,7 +13,8 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn.report.frame import _csv, write_csv
+from jaxdyn.report.columns import CsvText
+from jaxdyn.report.frame import write_csv
 from jaxdyn.report.sweep_table import table
 
 from ..engine.conftest import TOYS
@@ -27,9 +28,12 @@ def test_texts_with_the_end_of_a_line_are_one_value(ending):
     """As two readers read them: before Python 3.13 the writer leaves a carriage return bare, where readers end the row."""
     texts = [f"a{ending}b", f"{ending}b", f"a{ending}"]
     frame = pd.DataFrame({f"x{ending}": texts, "y": [1.5, 2.0, math.nan]})
-    written = _csv(frame)
-    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(written, newline="")), frame)
-    assert [row[0] for row in csv.reader(io.StringIO(written, newline=""))] == [f"x{ending}", *texts]
+    text = CsvText()
+    frame.to_csv(text, index=False, lineterminator=CsvText.ENDS)
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(text.getvalue(), newline="")), frame)
+    rows = CsvText()
+    csv.writer(rows, lineterminator=CsvText.ENDS).writerows([one] for one in texts)
+    assert [row[0] for row in csv.reader(io.StringIO(rows.getvalue(), newline=""))] == texts
 
 
 def test_a_folder(tmp_path):

@@ -125,7 +125,7 @@ def test_load_of_the_generator():
 
 
 def test_missing_text_and_missing_parts(tmp_path):
-    with pytest.raises(UsageError, match="there is no text at .*gone: give topics, markov, a folder"):
+    with pytest.raises(UsageError, match="there is no text at .*gone: give topics or markov, which are made up, a folder"):
         text.load(tmp_path / "gone")
     with pytest.raises(UsageError, match="holds no text: it needs train.txt, valid.txt and test.txt or wiki.train.tokens"):
         text.read(tmp_path)

@@ -169,12 +169,13 @@ def select_ids(ids: Iterable[str], patterns: Sequence[str], own: Sequence[str] =
 
 
 def _nearest(pattern: str, known: Sequence[str]) -> list[str]:
-    """The ids that a misspelt one may mean: those of its theory with a similar name, if there is such a theory."""
+    """The ids that a misspelt one may mean: those of its theory with a similar name, if there is such a theory; or theories."""
     theory, _, name = pattern.partition(".")
     of_theory = {i.partition(".")[2]: i for i in known if i.partition(".")[0] == theory}
     if of_theory:
         return [of_theory[near] for near in difflib.get_close_matches(name, of_theory, 3)]
-    return difflib.get_close_matches(pattern, known, 3)
+    theories = [] if name else difflib.get_close_matches(theory, {i.partition(".")[0] for i in known}, 3)
+    return theories or difflib.get_close_matches(pattern, known, 3)
 
 
 def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Claim]:
