@@ -48,36 +48,19 @@ NOISE = dict.fromkeys(
 # Long training in float32 turns its rounding into another network: the ways to run it are compared in float64.
 DOUBLE = {"xu.spectral:trial"}
 RTOL = {"xu.spectral:trial": 1e-3}  # Adam on a loss near zero: 400 steps make 1e-4 of rounding in float64
-NOT_RUN = set(  # yet: programs are checked, runs are not; a name goes when it passes
-    (
-        "assort.autoencoder_capacity:autoencoder_trial assort.order:trial assort.quantiser:trial cal.eos:mlp_trial "
-        "cal.modified_flow:trial cal.saxe:deep_trial cal.saxe:two_layer_trial cal.sgd_mean:trial cal.sgd_noise:noise_trial "
-        "coc.training:trial cogo.flow.occam:path_trial cogo.flow.occam:prune_trial cogo.flow.relax:flow_trial "
-        "cogo.potentials.fourier_loss:trial cogo.potentials.partial_minimal_order:partial_trial cogo.solutions.abelian:trial "
-        "cogo.solutions.zf_constructions:trial cogo.trained.decomposed:trial dejavu.contextual.trial:trial emer.direction:trial "
-        "emer.search:flow_trial emer.search:sgd_trial galore.descent:fixed_trial galore.descent:span_trial "
-        "galore.descent:switching_trial galore.grad_form:chain_trial galore.grad_form:logits_trial "
-        "galore.optimizer:full_rank_trial galore.optimizer:sides_trial galore.text.trial:trial galore.varying_kappa:loose_trial "
-        "galore.varying_kappa:varying_trial h2o.ppl_budget.trial:trial hyper.linear_mlp:trial icl.gf_limit:trial "
-        "icl.plateaus:trial icl.sgd:trial ih.phases:trial joma.convergence:trial joma.experiments.table1.trial:trial "
-        "joma.experiments.text:trial joma.hierarchy.hier_order:trial joma.invariant.classes:fig2_trial "
-        "joma.invariant.fig3:fig3_trial joma.invariant.one_block:invariant_trial joma.invariant.softmax_flow:driven_trial "
-        "joma.linear.training:trial joma.nonlinear.fig4_bounce:trial joma.nonlinear.thm3:field_trial "
-        "joma.nonlinear.thm3_path:path_trial li2.features.single_nodes:trial li2.features.stage2_curves:trial "
-        "li2.features.stage2_curves:until li2.features.thm1_energy:gradient_trial li2.features.thm3_reconstruct:trial "
-        "li2.features.thm4_retention:trial li2.grokking.stages:trial li2.interaction.lemma9_muon:trial "
-        "li2.interaction.stage3:trial li2.interaction.thm7_modulation:trial li2.interaction.thm8_collect:trial "
-        "li2.lazy.gf_ridge:trial lyu.dichotomy_path:trial margin.factored:trial margin.vector_matrix:trial memo.training:trial "
-        "mobile.depth:trial mobile.tie_gqa_ls:trial nanda.progress:trial omnigrok.shell_delay:trial orth.sensitivity:trial "
-        "orth.trained:trial power.transformer:trial prieto.arithmetic:trial rev.bil_ratio:trial rev.mlt.trial:trial "
-        "scal.fitted:trial scal.trained:trial sink.backcopy:trial sink.language:trial sink.reduced_log:trial "
-        "sln.model_paths:trial sln.rates:trial snap.gradient.clock:one_sample_trial snap.gradient.frozen_decoder:trial "
-        "snap.gradient.invariants:trial snap.gradient.original:trial snap.gradient.reparam:reparam_trial "
-        "snap.gradient.reparam:xi_trial snap.random_laws:trial snap.scan.random_laws_flow:trial snap.scan.unequal_flow:trial "
-        "snap.snapping.memory_rate:trial snap.synthetic.syn:medium_trial snap.synthetic.syn:small_trial "
-        "stream.window_lost_sink:window_trial stream.window_sinks:trial sup.graph_search:trial varma.ungrok_efficiency:trial "
-    ).split()
-)
+NOT_RUN = {  # programs of these are checked, runs are not: why
+    "long training in float32 turns rounding into other numbers than the slack allows": (
+        "assort.order:trial joma.experiments.text:trial memo.training:trial nanda.progress:trial power.transformer:trial"
+    ),
+    "roots and fits enlarge the rounding in which a batch differs from a loop": (
+        "emer.search:flow_trial margin.factored:trial prieto.arithmetic:trial scal.fitted:trial varma.ungrok_efficiency:trial"
+    ),
+    "not tried yet": (
+        "coc.training:trial cogo.trained.decomposed:trial emer.search:sgd_trial sln.model_paths:trial "
+        "snap.scan.random_laws_flow:trial"
+    ),
+}
+NOT_RUN = {name for names in NOT_RUN.values() for name in names.split()}
 
 
 @pytest.fixture(autouse=True)
