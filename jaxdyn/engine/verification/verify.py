@@ -317,7 +317,8 @@ def run_plan(
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.runs.sweep.execute`.
         until: the time (:func:`time.monotonic`) after which nothing more is begun.
 
-    A claim with an undecided check is judged again with twice as many seeds, up to its ``max_seeds``.
+    A claim with an undecided check is judged again with twice as many seeds, up to its ``max_seeds``; where the time for these is
+    over, it has not been reached.
 
     Returns:
         One :class:`Result` per claim that was reached in time, in the plan's order.
@@ -330,8 +331,9 @@ def run_plan(
 
     def settle(i: int, decision: Decision, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
         task = tasks[i]
-        if decision.undecided and time.monotonic() < until and (grown := task.grown()) is not None:
-            tasks[i], growing[i] = grown, task
+        if decision.undecided and (grown := task.grown()) is not None:
+            if time.monotonic() < until:  # else the next call decides it
+                tasks[i], growing[i] = grown, task
             return
         keys = _keys(task.requests)
         own = tuple(_cost(program, costs) for program in jobs if Runs.program_key(program) in keys)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from jaxdyn.engine.base.reference import load_file
 from jaxdyn.engine.judging.decision import Decision
 from jaxdyn.engine.judging.estimate import Look, look, spent
 from jaxdyn.engine.programs import program
-from jaxdyn.engine.verification.verify import make_plan, run_plan
+from jaxdyn.engine.verification.verify import conclude, make_plan, run_plan
 
 FILE = Path(__file__).parents[1] / "growing.py"
 
@@ -47,6 +48,21 @@ def test_seeds_are_doubled_until_the_check_is_decided(verified):
     }
     for v in verified.values():
         assert v.task.main.seeds == range(seeds_of(v)) and v.data.sizes["seed"] == seeds_of(v)
+
+
+def test_where_time_is_over_before_seeds_are_added_a_claim_is_left_for_the_next_call(claims):
+    """It is not inconclusive: with the seeds that it may have it would be decided."""
+    until = time.monotonic() + 60
+
+    def late(task, data, controls):
+        decision = conclude(task.claim, data, controls, task.by, task.terms)
+        moment.setattr(time, "monotonic", lambda: until + 1)
+        return decision
+
+    chosen = [claims["grow.mean"], claims["grow.clear"]]
+    with pytest.MonkeyPatch.context() as moment:
+        found = run_plan(make_plan(chosen), None, conclude=late, until=until)
+    assert {v.claim.id: v.verdict for v in found} in ({"grow.clear": "upheld"}, {})
 
 
 def test_controls_have_half_of_the_seeds_that_there_are_now(verified):
