@@ -78,7 +78,7 @@ def draw(flows: xr.Dataset, network: xr.Dataset, tests: xr.Dataset, fig: Figure)
 def run(scale: str, out: Path) -> None:
     """Solve, train, print, draw and save."""
     seeds = SEEDS[scale]
-    grids = {keys: jd.grid(plateaus.Plateaus, keys=keys) for keys in ("separate", "merged")}  # no axis of xarray is called keys
+    grids = {keys: jd.grid(plateaus.Plateaus, keys=keys) for keys in ("separate", "merged")}  # xarray allows no axis called keys
     kinds = [experiment.sweep(out, f"flows_{keys}", plateaus.trial, grid, seeds) for keys, grid in grids.items()]
     flows = xr.concat(kinds, xr.Variable("kind", list(grids)), combine_attrs="override")
     network = experiment.sweep(out, "network", sgd.trial, jd.grid(sgd.Sgd, **NETWORK, **SIZES), seeds)

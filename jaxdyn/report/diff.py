@@ -60,7 +60,7 @@ class NumberDiff:
         bound: what they are compared with.
         passed: whether they pass; None if undecided, or a reading.
         moved: whether the number moved by more than its intervals.
-        other_runs: whether it has no interval, and the runs have other settings or seeds, so that it was to be another one.
+        other_runs: whether it has no interval, and the runs have other settings or seeds, which make it another one.
         only_in: ``a`` or ``b`` if the other result lacks it.
     """
 

@@ -419,7 +419,6 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["show", "cal.quadratic_rate", "more"], ["more is one word too many for `jaxdyn show`"]),
         (["verify", "toy.deca"], ["no claim matches 'toy.deca'; did you mean toy.decay?"]),
         (["verify", "toy.unlike"], ["no claim matches 'toy.unlike'; `jaxdyn list toy` shows those of toy"]),
-        ([], ["is missing"]),
         (["new"], ["is missing", "FILE"]),
         (["verify", "toy.decay", "--fresh", "8", "--seeds", "4"], ["--fresh and --seeds are not allowed together"]),
         (["verify", "toy.decay", "--fresh", "-1"], ["--fresh"]),

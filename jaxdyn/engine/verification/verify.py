@@ -317,8 +317,7 @@ def run_plan(
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.runs.sweep.execute`.
         until: the time (:func:`time.monotonic`) after which nothing more is begun.
 
-    A claim with an undecided check is judged again with twice as many seeds, up to its ``max_seeds``; where the time for these is
-    over, it has not been reached.
+    An undecided claim is judged again with twice as many seeds, up to its ``max_seeds``; without time for these it is not reached.
 
     Returns:
         One :class:`Result` per claim that was reached in time, in the plan's order.
